@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#define _GNU_SOURCE
+#include "device.h"
+
+#include "counters.h"
+#include "medium.h"
+#include "timing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- opening and closing ---- */
+
+static int refuse(struct complaint *complaint, const char *path, const char *what)
+{
+  snprintf(complaint->text, sizeof complaint->text, "%s: %s", path, what);
+  return -1;
+}
+
+static int open_file(struct device *device, struct complaint *complaint)
+{
+  const struct settings *settings = &device->settings;
+  struct stat status;
+  char text[128];
+
+  device->file = open(settings->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (device->file < 0)
+    return refuse(complaint, settings->file, strerror(errno));
+  if (flock(device->file, LOCK_EX | LOCK_NB) != 0)
+    return refuse(complaint, settings->file, "another simulated SSD is using it");
+  if (fstat(device->file, &status) != 0)
+    return refuse(complaint, settings->file, strerror(errno));
+  if (!S_ISREG(status.st_mode))
+    return refuse(complaint, settings->file, "not a regular file");
+  if (status.st_size == 0 && ftruncate(device->file, (off_t)settings->size) != 0)
+    return refuse(complaint, settings->file, strerror(errno));
+  if (status.st_size != 0 && (uint64_t)status.st_size != settings->size) {
+    snprintf(text, sizeof text, "holds %" PRIu64 " bytes, but size=%" PRIu64, (uint64_t)status.st_size, settings->size);
+    return refuse(complaint, settings->file, text);
+  }
+  return 0;
+}
+
+static void init_locks(struct device *device)
+{
+  pthread_rwlockattr_t gate;
+  pthread_rwlockattr_init(&gate);
+  /* Or a queue that never empties would keep every change out. */
+  pthread_rwlockattr_setkind_np(&gate, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+  pthread_rwlock_init(&device->gate, &gate);
+
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&device->changed, &monotonic);
+  pthread_cond_init(&device->work, &monotonic);
+  pthread_mutex_init(&device->lock, NULL);
+}
+
+struct device *device_open(const struct settings *settings, struct complaint *complaint)
+{
+  struct device *device = calloc(1, sizeof *device);
+  if (device == NULL) {
+    refuse(complaint, settings->file, "out of memory");
+    return NULL;
+  }
+  device->settings = *settings;
+  device->geometry = settings_geometry(settings);
+  device->channel = calloc(settings->channels, sizeof *device->channel);
+  device->flight = calloc(settings->channels, sizeof *device->flight);
+  device->cache = cache_new(&device->geometry, settings->cache_size);
+  if (device->channel == NULL || device->flight == NULL || device->cache == NULL) {
+    refuse(complaint, settings->file, "out of memory");
+    return NULL;
+  }
+  if (open_file(device, complaint) != 0)
+    return NULL;
+  init_locks(device);
+  return device;
+}
+
+int device_start(struct device *device)
+{
+  int error = pthread_create(&device->writer, NULL, medium_writer, device);
+  device->writer_runs = error == 0;
+  return error;
+}
+
+void device_close(struct device *device)
+{
+  pthread_mutex_lock(&device->lock);
+  device->stopping = true;
+  pthread_cond_signal(&device->work);
+  pthread_mutex_unlock(&device->lock);
+  if (device->writer_runs)
+    pthread_join(device->writer, NULL);
+  medium_write_out(device);
+  cache_free(device->cache);
+  close(device->file);
+  free(device->channel);
+  free(device->flight);
+  free(device);
+}
+
+uint64_t device_size(const struct device *device)
+{
+  return device->settings.size;
+}
+
+/* ---- what every request begins and ends with ---- */
+
+/* Lets a request in, if there is power, and takes it through the controller. Returns 0 and when it comes out there. */
+static int enter(struct device *device, int64_t *through_controller)
+{
+  pthread_rwlock_rdlock(&device->gate);
+  if (device->power_lost || device->failure != 0) {
+    pthread_rwlock_unlock(&device->gate);
+    return EIO;
+  }
+  int64_t now = now_ns();
+  pthread_mutex_lock(&device->lock);
+  *through_controller = unit_book(&device->controller, now, (int64_t)device->settings.transfer_us * NS_PER_US);
+  pthread_mutex_unlock(&device->lock);
+  return 0;
+}
+
+static int leave(struct device *device, int error)
+{
+  if (error == 0 && (device->power_lost || device->failure != 0))
+    error = EIO;
+  pthread_rwlock_unlock(&device->gate);
+  return error;
+}
+
+static int until(struct device *device, int64_t deadline)
+{
+  int64_t spin = (int64_t)device->settings.spin_us * NS_PER_US;
+  return wait_until(deadline, spin, &device->power_lost) ? 0 : EIO;
+}
+
+/* The same without the spin, between two steps of one request: the next is booked from the deadline, not from the wake-up. */
+static int roughly_until(struct device *device, int64_t deadline)
+{
+  return wait_until(deadline, 0, &device->power_lost) ? 0 : EIO;
+}
+
+/* A request's share of one page. */
+struct piece {
+  uint64_t page;
+  uint64_t begin;  /* of the page, bytes on the device */
+  uint64_t offset; /* into the page */
+  uint64_t length;
+  bool whole;
+};
+
+static struct piece piece_at(const struct geometry *geometry, uint64_t at, uint64_t end)
+{
+  uint64_t page = geometry_page(geometry, at);
+  uint64_t page_begin = geometry_page_begin(geometry, page);
+  uint64_t page_end = geometry_page_end(geometry, page);
+  struct piece piece = {.page = page, .begin = page_begin, .offset = at - page_begin};
+  piece.length = (end < page_end ? end : page_end) - at;
+  piece.whole = piece.length == page_end - page_begin;
+  return piece;
+}
+
+/* ---- reading ---- */
+
+/* True if the cache answers for this piece alone. */
+static bool is_cached(const struct device *device, const struct piece *piece)
+{
+  if (device->cache->used == 0)
+    return false;
+  const struct flight *flight = &device->flight[geometry_channel(&device->geometry, piece->page)];
+  const struct cached_page *page = cache_find(device->cache, piece->page);
+  if (page != NULL && cached_page_covers(page, piece->offset, piece->length))
+    return true;
+  return flight->page != NULL && flight->page->page == piece->page &&
+         cached_page_covers(flight->page, piece->offset, piece->length);
+}
+
+/* Books the page reads of a request and waits for them. With straddle_parallel all are booked at once, so that channels
+   overlap; without, each page is asked for when the one before has come. */
+static int spend_reads(struct device *device, uint64_t offset, uint64_t length, int64_t start)
+{
+  int64_t cost = (int64_t)device->settings.read_us * NS_PER_US;
+  bool parallel = device->settings.straddle_parallel;
+  uint64_t pages = 0, end = offset + length;
+  int64_t done = start;
+  int error = 0;
+
+  pthread_mutex_lock(&device->lock);
+  medium_pump(device, now_ns());
+  for (struct piece piece; offset < end && error == 0; offset += piece.length) {
+    piece = piece_at(&device->geometry, offset, end);
+    if (is_cached(device, &piece))
+      continue;
+    if (pages > 0 && !parallel) {
+      pthread_mutex_unlock(&device->lock);
+      error = roughly_until(device, done);
+      pthread_mutex_lock(&device->lock);
+    }
+    struct unit *channel = &device->channel[geometry_channel(&device->geometry, piece.page)];
+    int64_t page_done = unit_book(channel, parallel ? start : done, cost);
+    if (done < page_done)
+      done = page_done;
+    pages++;
+  }
+  pthread_mutex_unlock(&device->lock);
+  counters_add(MEDIA_PAGE_READS, pages);
+  counters_add(MEDIA_READ_BYTES, pages * device->geometry.page_size);
+  return error != 0 ? error : until(device, done);
+}
+
+static int pread_all(struct device *device, void *buffer, uint64_t offset, uint64_t length)
+{
+  uint8_t *to = buffer;
+  while (length > 0) {
+    ssize_t got = pread(device->file, to, length, (off_t)offset);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0) {
+      device->failure = got < 0 ? errno : ENODATA;
+      return EIO;
+    }
+    to += got;
+    offset += (uint64_t)got;
+    length -= (uint64_t)got;
+  }
+  return 0;
+}
+
+/* Newest last: the medium, then what is being programmed, then what is dirty. Wants the lock. */
+static void overlay(struct device *device, uint8_t *buffer, uint64_t offset, uint64_t length)
+{
+  uint64_t end = offset + length;
+  for (struct piece piece; offset < end && device->cache->used > 0; offset += piece.length, buffer += piece.length) {
+    piece = piece_at(&device->geometry, offset, end);
+    const struct flight *flight = &device->flight[geometry_channel(&device->geometry, piece.page)];
+    const struct cached_page *page = cache_find(device->cache, piece.page);
+    if (flight->page != NULL && flight->page->page == piece.page)
+      cached_page_overlay(flight->page, piece.offset, piece.length, buffer);
+    if (page != NULL)
+      cached_page_overlay(page, piece.offset, piece.length, buffer);
+  }
+}
+
+static int fetch(struct device *device, void *buffer, uint64_t offset, uint64_t length)
+{
+  pthread_mutex_lock(&device->lock);
+  uint64_t landings = device->landings;
+  pthread_mutex_unlock(&device->lock);
+
+  int error = pread_all(device, buffer, offset, length);
+
+  pthread_mutex_lock(&device->lock);
+  /* A page that left the cache meanwhile may be in neither of the two views: look again, with the cache held still. */
+  if (error == 0 && device->landings != landings)
+    error = pread_all(device, buffer, offset, length);
+  overlay(device, buffer, offset, length);
+  pthread_mutex_unlock(&device->lock);
+  return error;
+}
+
+int device_read(struct device *device, void *buffer, uint64_t offset, uint64_t length)
+{
+  int64_t start;
+  int error = enter(device, &start);
+  if (error != 0)
+    return error;
+  counters_add(HOST_READS, 1);
+  counters_add(HOST_READ_BYTES, length);
+  counters_add(STRADDLES, geometry_straddles(&device->geometry, offset, length));
+  error = spend_reads(device, offset, length, start);
+  if (error == 0)
+    error = fetch(device, buffer, offset, length);
+  return leave(device, error);
+}
+
+/* ---- writing ---- */
+
+/* Puts the pieces of a request on the medium whose programming was over at `now`, neighbours together. */
+static void land_pieces(struct device *device, const uint8_t *buffer, uint64_t offset, uint64_t end,
+                        const int64_t *done, int64_t now)
+{
+  uint64_t first = offset, run = 0;
+  for (struct piece piece; offset < end; offset += piece.length, done++) {
+    piece = piece_at(&device->geometry, offset, end);
+    if (*done <= now) {
+      medium_count_program(device, !piece.whole);
+      run += piece.length;
+      continue;
+    }
+    medium_pwrite(device, buffer + (offset - run - first), offset - run, run);
+    run = 0;
+  }
+  medium_pwrite(device, buffer + (end - run - first), end - run, run);
+}
+
+/* No cache: every page is programmed before the answer. A power cut leaves the pages that were done by then. */
+static int write_through(struct device *device, const uint8_t *buffer, uint64_t offset, uint64_t length, int64_t start)
+{
+  uint64_t end = offset + length, pages = 0;
+  bool parallel = device->settings.straddle_parallel;
+  int64_t *done = malloc(geometry_pages_touched(&device->geometry, offset, length) * sizeof *done);
+  int64_t last = start;
+  int error = 0;
+
+  if (done == NULL)
+    return ENOMEM;
+  pthread_mutex_lock(&device->lock);
+  for (uint64_t at = offset; at < end; pages++) {
+    struct piece piece = piece_at(&device->geometry, at, end);
+    struct unit *channel = &device->channel[geometry_channel(&device->geometry, piece.page)];
+    if (pages > 0 && !parallel && error == 0) {
+      pthread_mutex_unlock(&device->lock);
+      error = roughly_until(device, last);
+      pthread_mutex_lock(&device->lock);
+    }
+    done[pages] = error != 0 ? INT64_MAX : unit_book(channel, parallel ? start : last, medium_program_cost(device, piece.whole));
+    if (error == 0 && last < done[pages])
+      last = done[pages];
+    at += piece.length;
+  }
+  pthread_mutex_unlock(&device->lock);
+  if (error == 0)
+    error = until(device, last);
+  pthread_mutex_lock(&device->lock);
+  int64_t horizon = device->power_lost ? device->power_lost_at : INT64_MAX - 1;
+  pthread_mutex_unlock(&device->lock);
+  land_pieces(device, buffer, offset, end, done, horizon);
+  free(done);
+  return error;
+}
+
+static int write_cached(struct device *device, const uint8_t *buffer, uint64_t offset, uint64_t length, bool fua,
+                        int64_t start)
+{
+  uint64_t end = offset + length;
+  uint64_t first = geometry_page(&device->geometry, offset);
+  uint64_t last = geometry_page(&device->geometry, end - 1);
+  int error = 0;
+
+  pthread_mutex_lock(&device->lock);
+  for (struct piece piece; offset < end && error == 0; offset += piece.length, buffer += piece.length) {
+    piece = piece_at(&device->geometry, offset, end);
+    if (!medium_wait_for_room(device, piece.page))
+      error = EIO;
+    else if (cache_write(device->cache, piece.page, piece.offset, buffer, piece.length, start, fua) == NULL)
+      error = ENOMEM;
+  }
+  if (error == 0 && fua && !medium_drain_pages(device, first, last))
+    error = EIO;
+  medium_pump(device, now_ns());
+  pthread_mutex_unlock(&device->lock);
+  return error != 0 ? error : until(device, start);
+}
+
+int device_write(struct device *device, const void *buffer, uint64_t offset, uint64_t length, bool fua)
+{
+  int64_t start;
+  int error = enter(device, &start);
+  if (error != 0)
+    return error;
+  counters_add(HOST_WRITES, 1);
+  counters_add(HOST_WRITE_BYTES, length);
+  counters_add(FUA_WRITES, fua);
+  counters_add(MUTATIONS, 1);
+  counters_add(STRADDLES, geometry_straddles(&device->geometry, offset, length));
+  if (device->settings.write_cache)
+    error = write_cached(device, buffer, offset, length, fua && device->settings.fua != FUA_IGNORE, start);
+  else
+    error = write_through(device, buffer, offset, length, start);
+  return leave(device, error);
+}
+
+/* ---- flush, discard, write zeroes ---- */
+
+int device_flush(struct device *device)
+{
+  int64_t start;
+  int error = enter(device, &start);
+  if (error != 0)
+    return error;
+  counters_add(FLUSHES, 1);
+  if (device->settings.flush == FLUSH_IGNORE)
+    return leave(device, until(device, start));
+
+  pthread_mutex_lock(&device->lock);
+  if (!medium_drain(device, device->cache->sequence))
+    error = EIO;
+  int64_t written = device->last_landing > start ? device->last_landing : start;
+  int64_t done = unit_book(&device->flusher, written, (int64_t)device->settings.flush_us * NS_PER_US);
+  pthread_mutex_unlock(&device->lock);
+  return leave(device, error != 0 ? error : until(device, done));
+}
+
+/* Takes the range out of the mapping: no page is programmed, and the backing file loses the blocks. */
+static int unmap(struct device *device, uint64_t offset, uint64_t length, int64_t start)
+{
+  int error = until(device, start);
+  if (error != 0)
+    return error;
+  pthread_mutex_lock(&device->lock);
+  if (device->power_lost) {
+    error = EIO;
+  } else {
+    medium_pump(device, now_ns());
+    medium_forget(device, offset, length);
+    if (fallocate(device->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)length) != 0)
+      error = errno;
+    device->landings++; /* the file changed: a read that is under way looks again */
+    pthread_cond_broadcast(&device->changed);
+  }
+  pthread_mutex_unlock(&device->lock);
+  return error;
+}
+
+int device_discard(struct device *device, uint64_t offset, uint64_t length)
+{
+  int64_t start;
+  int error = enter(device, &start);
+  if (error != 0)
+    return error;
+  counters_add(DISCARDS, 1);
+  counters_add(DISCARD_BYTES, length);
+  counters_add(MUTATIONS, 1);
+  return leave(device, unmap(device, offset, length, start));
+}
+
+int device_zero(struct device *device, uint64_t offset, uint64_t length)
+{
+  int64_t start;
+  int error = enter(device, &start);
+  if (error != 0)
+    return error;
+  counters_add(ZEROES, 1);
+  counters_add(ZERO_BYTES, length);
+  counters_add(MUTATIONS, 1);
+  return leave(device, unmap(device, offset, length, start));
+}
+
+/* ---- from outside ---- */
+
+/* Wants the lock, and gives it back. Nothing that began before may end after the power comes back. */
+static void lose_power(struct device *device, int64_t now)
+{
+  if (!device->power_lost)
+    device->power_lost_at = now;
+  device->power_lost = true;
+  pthread_cond_broadcast(&device->changed);
+  pthread_mutex_unlock(&device->lock);
+
+  pthread_rwlock_wrlock(&device->gate);
+  pthread_mutex_lock(&device->lock);
+  memset(device->channel, 0, device->geometry.channels * sizeof *device->channel);
+  device->controller = device->flusher = (struct unit){0};
+  pthread_mutex_unlock(&device->lock);
+  pthread_rwlock_unlock(&device->gate);
+}
+
+void device_power_off(struct device *device)
+{
+  pthread_mutex_lock(&device->lock);
+  medium_write_out(device);
+  lose_power(device, now_ns());
+}
+
+uint64_t device_power_cut(struct device *device)
+{
+  pthread_mutex_lock(&device->lock);
+  int64_t now = now_ns();
+  medium_pump(device, now);
+  uint64_t lost = medium_drop(device);
+  counters_add(CACHE_LOST_BYTES, lost);
+  lose_power(device, now);
+  return lost;
+}
+
+void device_power_on(struct device *device)
+{
+  device->power_lost = false;
+}
+
+/* Pages move under a new phase, and nothing may be volatile once there is no cache: both begin with an empty one. */
+static int change(struct device *device, const struct settings *wanted, struct complaint *complaint)
+{
+  bool moves = wanted->page_phase != device->settings.page_phase;
+  bool ends_caching = device->settings.write_cache && !wanted->write_cache;
+
+  if ((moves || ends_caching) && !medium_drain(device, device->cache->sequence) && device->cache->used > 0)
+    return refuse(complaint, "page_phase, write_cache", "power was lost while the cache was being written out");
+  device->settings = *wanted;
+  device->geometry = settings_geometry(wanted);
+  device->cache->geometry = device->geometry;
+  return 0;
+}
+
+int device_set(struct device *device, const char *key, const char *value, struct complaint *complaint)
+{
+  pthread_rwlock_wrlock(&device->gate);
+  pthread_mutex_lock(&device->lock);
+  struct settings wanted = device->settings;
+  int result = settings_set(&wanted, key, value, true, complaint);
+  if (result == 0)
+    result = change(device, &wanted, complaint);
+  pthread_cond_broadcast(&device->changed);
+  pthread_mutex_unlock(&device->lock);
+  pthread_rwlock_unlock(&device->gate);
+  return result;
+}
+
+const char *device_failure(const struct device *device)
+{
+  return device->failure == 0 ? NULL : strerror(device->failure);
+}
+
+int device_settings_json(struct device *device, char *text, size_t size)
+{
+  pthread_mutex_lock(&device->lock);
+  int result = settings_json(&device->settings, text, size);
+  pthread_mutex_unlock(&device->lock);
+  return result;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_US 10000000u /* 10 s */
+
+enum kind { PATH, BYTES, NUMBER, CHOICE };
+
+struct key {
+  const char *name;
+  enum kind kind;
+  size_t offset;
+  bool at_run_time;
+  uint64_t minimum, maximum;
+  const char *choices[4];
+};
+
+#define AT(member) offsetof(struct settings, member)
+
+static const struct key keys[] = {
+  {.name = "file", .kind = PATH, .offset = AT(file)},
+  {.name = "control", .kind = PATH, .offset = AT(control)},
+  {.name = "size", .kind = BYTES, .offset = AT(size), .minimum = SECTOR_BYTES, .maximum = UINT64_C(1) << 50},
+  {.name = "page_size", .kind = BYTES, .offset = AT(page_size), .minimum = SECTOR_BYTES, .maximum = 1 << 20},
+  {.name = "page_phase", .kind = BYTES, .offset = AT(page_phase), .at_run_time = true, .maximum = (1 << 20) - SECTOR_BYTES},
+  {.name = "channels", .kind = NUMBER, .offset = AT(channels), .minimum = 1, .maximum = 256},
+  {.name = "read_us", .kind = NUMBER, .offset = AT(read_us), .at_run_time = true, .maximum = MAX_US},
+  {.name = "program_us", .kind = NUMBER, .offset = AT(program_us), .at_run_time = true, .maximum = MAX_US},
+  {.name = "rmw_us", .kind = NUMBER, .offset = AT(rmw_us), .at_run_time = true, .maximum = MAX_US},
+  {.name = "flush_us", .kind = NUMBER, .offset = AT(flush_us), .at_run_time = true, .maximum = MAX_US},
+  {.name = "transfer_us", .kind = NUMBER, .offset = AT(transfer_us), .at_run_time = true, .maximum = MAX_US},
+  {.name = "straddle_parallel", .kind = NUMBER, .offset = AT(straddle_parallel), .at_run_time = true, .maximum = 1},
+  {.name = "write_cache", .kind = NUMBER, .offset = AT(write_cache), .at_run_time = true, .maximum = 1},
+  {.name = "cache_size", .kind = BYTES, .offset = AT(cache_size), .minimum = SECTOR_BYTES, .maximum = UINT64_C(4) << 30},
+  {.name = "writeback_ms", .kind = NUMBER, .offset = AT(writeback_ms), .at_run_time = true, .maximum = 3600000},
+  {.name = "spin_us", .kind = NUMBER, .offset = AT(spin_us), .at_run_time = true, .maximum = 1000},
+  {.name = "flush", .kind = CHOICE, .offset = AT(flush), .at_run_time = true, .choices = {"honest", "ignore"}},
+  {.name = "fua", .kind = CHOICE, .offset = AT(fua), .at_run_time = true, .choices = {"honest", "ignore", "none"}},
+  {.name = "noise", .kind = CHOICE, .offset = AT(noise), .choices = {"none"}},
+};
+
+#define KEYS (sizeof keys / sizeof keys[0])
+
+static int complain(struct complaint *complaint, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int complain(struct complaint *complaint, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(complaint->text, sizeof complaint->text, format, arguments);
+  va_end(arguments);
+  return -1;
+}
+
+static void *member(struct settings *settings, const struct key *key)
+{
+  return (char *)settings + key->offset;
+}
+
+static uint64_t number(const struct settings *settings, const struct key *key)
+{
+  uint64_t value;
+  memcpy(&value, (const char *)settings + key->offset, sizeof value);
+  return value;
+}
+
+void settings_init(struct settings *settings)
+{
+  *settings = (struct settings){
+    .page_size = 4096,
+    .channels = 8,
+    .rmw_us = FOLLOWS_READ_US,
+    .straddle_parallel = 1,
+    .cache_size = 16 << 20,
+    .writeback_ms = 1000,
+    .spin_us = 50,
+  };
+}
+
+void settings_free(struct settings *settings)
+{
+  free(settings->file);
+  free(settings->control);
+}
+
+/* Digits, and for bytes one of K, M, G, T or KiB, MiB, GiB, TiB: powers of 1024. strtoull alone would take signs and blanks. */
+static int parse_number(const char *text, bool bytes, uint64_t *number)
+{
+  static const char units[] = "KMGT";
+  char *end;
+
+  if (*text < '0' || *text > '9')
+    return -1;
+  errno = 0;
+  *number = strtoull(text, &end, 10);
+  if (errno != 0)
+    return -1;
+  if (*end == '\0')
+    return 0;
+  const char *unit = strchr(units, *end == 'k' ? 'K' : *end);
+  if (!bytes || unit == NULL || (end[1] != '\0' && strcmp(end + 1, "iB") != 0))
+    return -1;
+  unsigned shift = 10 * (unsigned)(unit - units + 1);
+  if (*number > UINT64_MAX >> shift)
+    return -1;
+  *number <<= shift;
+  return 0;
+}
+
+static int set_choice(const struct key *key, const char *value, uint64_t *chosen, struct complaint *complaint)
+{
+  char known[64] = "";
+  for (uint64_t i = 0; key->choices[i] != NULL; i++) {
+    if (strcmp(value, key->choices[i]) == 0) {
+      *chosen = i;
+      return 0;
+    }
+    snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i == 0 ? "" : ", ", key->choices[i]);
+  }
+  return complain(complaint, "%s=%s: expected one of: %s", key->name, value, known);
+}
+
+static int set_path(const struct key *key, const char *value, char **path, struct complaint *complaint)
+{
+  /* nbdkit changes to / when it goes to the background. */
+  if (value[0] != '/')
+    return complain(complaint, "%s=%s: expected an absolute path", key->name, value);
+  char *copy = strdup(value);
+  if (copy == NULL)
+    return complain(complaint, "%s=%s: out of memory", key->name, value);
+  free(*path);
+  *path = copy;
+  return 0;
+}
+
+static int set_number(const struct key *key, const char *value, uint64_t *number, struct complaint *complaint)
+{
+  uint64_t parsed;
+  if (parse_number(value, key->kind == BYTES, &parsed) != 0)
+    return complain(complaint, "%s=%s: expected a whole number%s", key->name, value,
+                    key->kind == BYTES ? " of bytes, or one with K, M, G or T (powers of 1024)" : "");
+  if (parsed < key->minimum || parsed > key->maximum)
+    return complain(complaint, "%s=%s: expected %" PRIu64 " to %" PRIu64, key->name, value, key->minimum, key->maximum);
+  *number = parsed;
+  return 0;
+}
+
+static int set_one(struct settings *settings, const struct key *key, const char *value, struct complaint *complaint)
+{
+  switch (key->kind) {
+  case PATH:
+    return set_path(key, value, member(settings, key), complaint);
+  case CHOICE:
+    return set_choice(key, value, member(settings, key), complaint);
+  default:
+    return set_number(key, value, member(settings, key), complaint);
+  }
+}
+
+int settings_set(struct settings *settings, const char *key, const char *value, bool running, struct complaint *complaint)
+{
+  for (unsigned i = 0; i < KEYS; i++) {
+    if (strcmp(key, keys[i].name) != 0)
+      continue;
+    if (!running)
+      return set_one(settings, &keys[i], value, complaint);
+    if (!keys[i].at_run_time)
+      return complain(complaint, "%s: cannot change while the device runs", key);
+    struct settings wanted = *settings; /* no path changes at run time, so the copy may share them */
+    if (set_one(&wanted, &keys[i], value, complaint) != 0 || settings_check(&wanted, complaint) != 0)
+      return -1;
+    if ((wanted.fua == FUA_NONE) != (settings->fua == FUA_NONE))
+      return complain(complaint, "fua=%s: clients were told at connection time whether there is FUA", value);
+    *settings = wanted;
+    return 0;
+  }
+  return complain(complaint, "%s: unknown parameter", key);
+}
+
+int settings_check(const struct settings *s, struct complaint *complaint)
+{
+  if (s->file == NULL)
+    return complain(complaint, "file= is required: the path of the backing file");
+  if (s->size == 0)
+    return complain(complaint, "size= is required: the capacity in bytes");
+  if (s->size % SECTOR_BYTES != 0)
+    return complain(complaint, "size=%" PRIu64 ": expected a multiple of %u", s->size, SECTOR_BYTES);
+  if ((s->page_size & (s->page_size - 1)) != 0)
+    return complain(complaint, "page_size=%" PRIu64 ": expected a power of two", s->page_size);
+  if (s->page_phase % SECTOR_BYTES != 0)
+    return complain(complaint, "page_phase=%" PRIu64 ": expected a multiple of %u", s->page_phase, SECTOR_BYTES);
+  if (s->page_phase >= s->page_size)
+    return complain(complaint, "page_phase=%" PRIu64 ": expected less than page_size=%" PRIu64, s->page_phase, s->page_size);
+  if (s->cache_size < s->page_size)
+    return complain(complaint, "cache_size=%" PRIu64 ": expected at least one page of %" PRIu64, s->cache_size, s->page_size);
+  return 0;
+}
+
+int settings_json(const struct settings *settings, char *text, size_t size)
+{
+  size_t used = 0;
+  const char *separator = "{";
+  for (unsigned i = 0; i < KEYS; i++) {
+    const struct key *key = &keys[i];
+    if (key->kind == PATH)
+      continue;
+    uint64_t value = AT(rmw_us) == key->offset ? settings_rmw_us(settings) : number(settings, key);
+    int length = key->kind == CHOICE
+                   ? snprintf(text + used, size - used, "%s\"%s\": \"%s\"", separator, key->name, key->choices[value])
+                   : snprintf(text + used, size - used, "%s\"%s\": %" PRIu64, separator, key->name, value);
+    if (length < 0 || (size_t)length >= size - used)
+      return -1;
+    used += (size_t)length;
+    separator = ", ";
+  }
+  return snprintf(text + used, size - used, "}") == 1 && used + 1 < size ? 0 : -1;
+}
+
+struct geometry settings_geometry(const struct settings *s)
+{
+  return (struct geometry){.size = s->size, .page_size = s->page_size, .phase = s->page_phase, .channels = s->channels};
+}
+
+bool settings_have_costs(const struct settings *s)
+{
+  return (s->read_us | s->program_us | settings_rmw_us(s) | s->flush_us | s->transfer_us) != 0;
+}
+
+uint64_t settings_rmw_us(const struct settings *settings)
+{
+  return settings->rmw_us == FOLLOWS_READ_US ? settings->read_us : settings->rmw_us;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The parameters: parsed and checked in one place, for the command line and for `set` at run time. */
+#ifndef SIMSSD_SETTINGS_H
+#define SIMSSD_SETTINGS_H
+
+#include "model.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum flush_mode { FLUSH_HONEST, FLUSH_IGNORE };
+enum fua_mode { FUA_HONEST, FUA_IGNORE, FUA_NONE };
+
+#define FOLLOWS_READ_US UINT64_MAX
+
+struct settings {
+  char *file;
+  char *control;
+  uint64_t size;
+  uint64_t page_size;
+  uint64_t page_phase;
+  uint64_t channels;
+  uint64_t read_us;
+  uint64_t program_us;
+  uint64_t rmw_us; /* or FOLLOWS_READ_US */
+  uint64_t flush_us;
+  uint64_t transfer_us;
+  uint64_t straddle_parallel;
+  uint64_t write_cache;
+  uint64_t cache_size;
+  uint64_t writeback_ms;
+  uint64_t spin_us;
+  uint64_t flush; /* enum flush_mode */
+  uint64_t fua;   /* enum fua_mode */
+  uint64_t noise; /* one choice so far */
+};
+
+/* One sentence that names the key, the value and what would do. */
+struct complaint {
+  char text[256];
+};
+
+void settings_init(struct settings *settings);
+void settings_free(struct settings *settings);
+/* One key. `running` refuses what cannot change under a running device. 0, or -1 and the complaint. */
+int settings_set(struct settings *settings, const char *key, const char *value, bool running, struct complaint *complaint);
+/* What one key alone cannot show: required keys, and values that exclude each other. */
+int settings_check(const struct settings *settings, struct complaint *complaint);
+/* A JSON object of everything but the two paths. */
+int settings_json(const struct settings *settings, char *text, size_t size);
+struct geometry settings_geometry(const struct settings *settings);
+/* True if anything takes time. */
+bool settings_have_costs(const struct settings *settings);
+uint64_t settings_rmw_us(const struct settings *settings);
+
+#endif

@@ -1,0 +1,203 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""Reading block devices past the page cache, and the few ioctls that the collection needs. I/O lives here.
+
+Everything but discard() and reread_table() only reads.
+"""
+
+from __future__ import annotations
+
+import array
+import errno
+import fcntl
+import mmap
+import os
+import struct
+import threading
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof
+from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import parse_id_ns
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human
+
+# linux/fs.h, linux/nvme_ioctl.h
+BLKRRPART = 0x125F
+BLKDISCARD = 0x1277
+FS_IOC_GETFLAGS = 0x80086601
+FS_IOC_SETFLAGS = 0x40086602
+FS_IMMUTABLE_FL = 0x10
+NVME_IOCTL_ADMIN_CMD = 0xC0484E41
+
+# What the sampled proof reads: whole ends, and random places between them.
+PROOF_END = 64 * MIB
+PROOF_SAMPLES = 1024
+PROOF_SAMPLE = 4 * KIB
+_CHUNK = 4 * MIB
+
+
+def open_read(path: str, exclusive: bool = False) -> int:
+    """Open a block device for direct reads. *exclusive* fails with EBUSY where anything holds the device."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT
+    return os.open(path, flags | (os.O_EXCL if exclusive else 0))
+
+
+def read_at(fd: int, offset: int, length: int) -> bytes:
+    """Read *length* bytes at *offset*, both multiples of 4,096, past the page cache. Short reads raise OSError."""
+    with mmap.mmap(-1, length) as buffer:
+        got = os.preadv(fd, [buffer], offset)
+        if got != length:
+            raise OSError(errno.EIO, "short read of %d of %d bytes at byte %d" % (got, length, offset))
+        return buffer[:]
+
+
+def read_head(path: str, length: int) -> bytes:
+    """Read the first *length* bytes of a device, rounded up to whole 4 KiB."""
+    fd = open_read(path)
+    try:
+        return read_at(fd, 0, -(-length // 4096) * 4096)
+    finally:
+        os.close(fd)
+
+
+def why_busy(path: str) -> str:
+    """Why the device cannot be opened alone; empty where it can. The open is read-only and is closed at once."""
+    try:
+        os.close(open_read(path, exclusive=True))
+    except OSError as fault:
+        return "in use by the kernel or another program" if fault.errno == errno.EBUSY else (fault.strerror or str(fault))
+    return ""
+
+
+def identify_namespace(path: str, nsid: int) -> Optional[Dict[str, Any]]:
+    """NVMe Identify Namespace by admin command 06h, CNS 0; None where the drive or the kernel does not answer."""
+    data = array.array("B", bytes(4096))
+    address = data.buffer_info()[0]
+    command = bytearray(struct.pack("<BBHIIIQQII6III", 0x06, 0, 0, nsid, 0, 0, 0, address, 0, 4096, 0, 0, 0, 0, 0, 0, 0, 0))
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        status = fcntl.ioctl(fd, NVME_IOCTL_ADMIN_CMD, command)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return parse_id_ns(data.tobytes()) if status == 0 else None
+
+
+def proof_spans(size: int, full: bool, starts: Sequence[int]) -> Tuple[List[Tuple[int, int]], List[int]]:
+    """Which spans (offset, length) are read whole, and at which offsets 4 KiB samples are taken.
+
+    *starts* are places where something of ours is to begin; each is sampled. A random sample is drawn
+    from every one of PROOF_SAMPLES equal strata, so that no long run of data falls between them.
+    """
+    if full or size <= 2 * PROOF_END + PROOF_SAMPLES * PROOF_SAMPLE:
+        return [(0, size)], []
+    spans = [(0, PROOF_END), (size - PROOF_END, PROOF_END)]
+    width = (size - 2 * PROOF_END) // PROOF_SAMPLES
+    dice = os.urandom(8 * PROOF_SAMPLES)
+    samples = []
+    for stratum in range(PROOF_SAMPLES):
+        within = int.from_bytes(dice[8 * stratum : 8 * stratum + 8], "little") % max(width - PROOF_SAMPLE, 1)
+        samples.append((PROOF_END + stratum * width + within) // PROOF_SAMPLE * PROOF_SAMPLE)
+    samples += [start // PROOF_SAMPLE * PROOF_SAMPLE for start in starts if PROOF_END <= start < size - PROOF_END]
+    return spans, samples
+
+
+def prove_blank(path: str, size: int, full: bool = False, ones_are_blank: bool = False, starts: Sequence[int] = (), fd: int = -1) -> BlankProof:
+    """Show that a device holds nothing, or say what it holds and where. An unreadable place is never blank.
+
+    *ones_are_blank*: uniform 0xFF counts as blank as well, where the drive says that it returns that for
+    deallocated blocks. *fd*: an already open descriptor of the device, left open.
+    """
+    spans, samples = proof_spans(size, full, starts)
+    own = open_read(path) if fd < 0 else fd
+    patterns = [bytes(_CHUNK)] + ([b"\xff" * _CHUNK] if ones_are_blank else [])
+    blanks = {_CHUNK: patterns, PROOF_SAMPLE: [pattern[:PROOF_SAMPLE] for pattern in patterns]}
+    faults: List[str] = []
+    buffer = mmap.mmap(-1, _CHUNK)  # one for all reads: mapping anew costs more than a sample
+    view = memoryview(buffer)
+    try:
+        for offset, length in spans + [(sample, PROOF_SAMPLE) for sample in samples]:
+            faults = _prove_span(own, offset, length, blanks, view)
+            if faults:
+                break
+    finally:
+        view.release()
+        buffer.close()
+        if fd < 0:
+            os.close(own)
+    return BlankProof(sum(length for _offset, length in spans) + len(samples) * PROOF_SAMPLE, len(samples), tuple(faults))
+
+
+def _prove_span(fd: int, offset: int, length: int, blanks: Dict[int, List[bytes]], view: memoryview) -> List[str]:
+    """The first thing in the span that is not blank, as a list of at most one sentence. *blanks*: by length, what blank looks like."""
+    end = offset + length
+    while offset < end:
+        count = min(len(view), end - offset)
+        try:
+            got = os.preadv(fd, [view[:count]], offset)
+        except OSError as fault:
+            return ["byte %d could not be read: %s" % (offset, fault.strerror or fault)]
+        if got <= 0:
+            return ["byte %d could not be read: the device ended early" % offset]
+        data = bytes(view[:got])
+        if data not in (blanks.get(got) or [blank[:got] for blank in blanks[len(view)]]):
+            at = next((place for place in range(0, got, 512) if any(data[place : place + 512])), 0)
+            return ["unrecognised data that is not zero, first at byte %d (%s from the start)" % (offset + at, human(offset + at))]
+        offset += got
+    return []
+
+
+def prove_all(jobs: Sequence[Dict[str, Any]]) -> List[BlankProof]:
+    """prove_blank() for several devices at once, one thread each, since each waits for its own device."""
+    # What is not proven is not blank, whatever may end a thread early.
+    results = [BlankProof(0, 0, ("the device could not be proven blank",))] * len(jobs)
+
+    def work(number: int) -> None:
+        try:
+            results[number] = prove_blank(**jobs[number])
+        except OSError as fault:
+            results[number] = BlankProof(0, 0, ("could not be opened: %s" % (fault.strerror or fault),))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(jobs))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def discard(fd: int, offset: int, length: int) -> None:
+    """Discard a range of the open device (BLKDISCARD); offset and length in bytes, whole logical blocks."""
+    fcntl.ioctl(fd, BLKDISCARD, struct.pack("QQ", offset, length))
+
+
+def reread_table(fd: int) -> None:
+    """Make the kernel read the partition table again; fails with EBUSY while a partition is open."""
+    fcntl.ioctl(fd, BLKRRPART)
+
+
+def is_immutable(fd: int) -> bool:
+    """Whether the open file or directory carries the immutable attribute (chattr +i)."""
+    flags = bytearray(8)
+    try:
+        fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
+    except OSError:
+        return False
+    return bool(struct.unpack_from("I", flags)[0] & FS_IMMUTABLE_FL)
+
+
+def set_immutable(fd: int) -> None:
+    """Set the immutable attribute on the open directory. Raises OSError where the filesystem has no such thing."""
+    flags = bytearray(8)
+    fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
+    wanted = struct.unpack_from("I", flags)[0] | FS_IMMUTABLE_FL
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("Q", wanted))

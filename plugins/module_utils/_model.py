@@ -1,0 +1,309 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""What was seen of a host, once: the observation from which everything else follows. Pure data.
+
+All sizes and addresses are bytes, as ints. A block device is known inside an observation by its device
+number (``'259:3'``), because names change and the kernel's own files speak in numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, Limits
+
+
+class Segment(NamedTuple):
+    """A run of a mapped device: *length* bytes from *start* lie on *legs* (device number, first byte there).
+
+    With more than one leg, *chunk* bytes go to each leg in turn. *chunk* 0: linear.
+    """
+
+    start: int
+    length: int
+    kind: str
+    chunk: int
+    legs: Tuple[Tuple[str, int], ...]
+
+
+class Identity(NamedTuple):
+    """By what a disk is known. *wwid* is the kernel's stable identifier (EUI-64, NGUID, NAA or T10 name)."""
+
+    wwid: str = ""
+    serial: str = ""
+    model: str = ""
+    firmware: str = ""
+    transport: str = ""
+    controller: str = ""
+    nsid: int = 0
+    test: str = ""
+
+    @property
+    def key(self) -> str:
+        """The one string that stands for the disk; empty where it has no stable identity."""
+        if self.test:
+            return "test:" + self.test
+        if self.wwid:
+            return "wwid:" + self.wwid
+        return "serial:%s/%s" % (self.model, self.serial) if self.serial else ""
+
+
+class Node(NamedTuple):
+    """One block device as the kernel shows it."""
+
+    devno: str
+    name: str
+    kind: str  # disk, part, lvm, dm, crypt, md, loop, mpath, other
+    size: int
+    limits: Limits
+    parent: str = ""  # a partition's disk
+    start: int = 0  # a partition's first byte on its disk
+    number: int = 0  # a partition's number
+    title: str = ""  # device-mapper name
+    uuid: str = ""  # device-mapper uuid
+    holders: Tuple[str, ...] = ()
+    slaves: Tuple[str, ...] = ()
+    segments: Tuple[Segment, ...] = ()
+    read_only: bool = False
+    removable: bool = False
+    rotational: bool = False
+    diskseq: int = 0
+    discard_max: int = 0
+    write_cache: str = ""  # the kernel's belief
+    identity: Identity = Identity()
+    backing_file: str = ""
+
+    @property
+    def path(self) -> str:
+        if self.kind in ("lvm", "dm", "crypt", "mpath") and self.title:
+            return "/dev/mapper/" + self.title
+        return "/dev/" + self.name
+
+
+class TableEntry(NamedTuple):
+    """One partition of a table: bytes, type and unique GUID (upper case; empty on MBR), name."""
+
+    number: int
+    start: int
+    size: int
+    type: str
+    guid: str
+    name: str
+
+
+class Table(NamedTuple):
+    """A partition table as its sectors say. *backup* tells whether a GPT's second copy is where it belongs."""
+
+    kind: str  # gpt, mbr, protective (a protective MBR without a valid GPT)
+    guid: str = ""
+    entries: Tuple[TableEntry, ...] = ()
+    fault: str = ""
+
+
+class Signature(NamedTuple):
+    """Something that libblkid recognised: its type (``xfs``), what for (``filesystem``) and at which byte."""
+
+    type: str
+    usage: str
+    offset: int
+    uuid: str = ""
+    label: str = ""
+
+    @property
+    def text(self) -> str:
+        return "%s %s at byte %d%s" % (self.type, self.usage or "signature", self.offset, " (label '%s')" % self.label if self.label else "")
+
+
+class Ext4(NamedTuple):
+    """What an ext2/3/4 superblock says. *stride* and *stripe_width* in filesystem blocks, 0 where unset."""
+
+    uuid: str
+    label: str
+    block: int
+    blocks: int
+    stride: int
+    stripe_width: int
+    inodes: int
+    features: Tuple[str, ...] = ()
+    errors: str = ""
+
+
+class Pv(NamedTuple):
+    """An LVM physical volume: *data_start* is its first extent's byte on the device (LVM's pe_start)."""
+
+    devno: str
+    name: str
+    uuid: str
+    vg: str
+    data_start: int
+    extents: int
+
+
+class Lv(NamedTuple):
+    """A logical volume: *stripes* and *stripe_bytes* of its first segment (1 and 0: linear)."""
+
+    vg: str
+    name: str
+    size: int
+    stripes: int
+    stripe_bytes: int
+    segments: int
+    kinds: Tuple[str, ...] = ()
+    active: bool = True
+
+
+class Vg(NamedTuple):
+    """A volume group."""
+
+    name: str
+    extent_bytes: int
+    extents: int
+    free: int
+
+
+class Lvm(NamedTuple):
+    """One LVM report."""
+
+    pvs: Tuple[Pv, ...] = ()
+    vgs: Tuple[Vg, ...] = ()
+    lvs: Tuple[Lv, ...] = ()
+
+
+class Mount(NamedTuple):
+    """One mount of a block device. *here* is False for a mount that only another namespace has."""
+
+    devno: str
+    target: str
+    fstype: str
+    options: Tuple[str, ...]
+    here: bool = True
+
+
+class FstabEntry(NamedTuple):
+    """One line of fstab, unescaped."""
+
+    spec: str
+    target: str
+    fstype: str
+    options: Tuple[str, ...]
+    freq: int
+    passno: int
+
+
+class PathState(NamedTuple):
+    """A path of the host as stat sees it; *mode* is octal text, *drop_ins* maps a systemd unit to its text."""
+
+    exists: bool = False
+    is_directory: bool = False
+    entries: int = 0
+    immutable: bool = False
+    owner: int = 0
+    group: int = 0
+    mode: str = ""
+    symlink: str = ""
+
+
+class BlankProof(NamedTuple):
+    """Whether a device was shown to hold nothing. *faults* say what was found and where; empty: blank."""
+
+    read_bytes: int
+    samples: int
+    faults: Tuple[str, ...] = ()
+
+
+@dataclass
+class Observation:
+    """Everything read about a host, once."""
+
+    nodes: Dict[str, Node] = field(default_factory=dict)
+    links: Dict[str, str] = field(default_factory=dict)  # name below /dev/disk/by-id → device number
+    paths: Dict[str, str] = field(default_factory=dict)  # path that the user named → device number
+    geometries: Dict[str, Geometry] = field(default_factory=dict)
+    namespaces: Dict[str, Mapping[str, Any]] = field(default_factory=dict)  # NVMe Identify Namespace
+    tables: Dict[str, Optional[Table]] = field(default_factory=dict)
+    signatures: Dict[str, List[Signature]] = field(default_factory=dict)
+    filesystems: Dict[str, Ext4] = field(default_factory=dict)
+    proofs: Dict[str, BlankProof] = field(default_factory=dict)
+    faults: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be read
+    busy: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be opened alone
+    lvm: Lvm = field(default_factory=Lvm)
+    mounts: List[Mount] = field(default_factory=list)
+    swaps: List[str] = field(default_factory=list)
+    fstab: List[FstabEntry] = field(default_factory=list)
+    directories: Dict[str, PathState] = field(default_factory=dict)
+    drop_ins: Dict[str, str] = field(default_factory=dict)  # file → text, of those that the spec asks about
+    users: Dict[str, int] = field(default_factory=dict)
+    groups: Dict[str, int] = field(default_factory=dict)
+    tools: Mapping[str, str] = field(default_factory=dict)  # tool → path, of those that are there
+    distribution: Tuple[str, ...] = ()
+    timer_enabled: bool = False
+    selinux: bool = False
+
+    def children(self, devno: str) -> List[Node]:
+        """Partitions of a disk, then the mapped devices that lie on it."""
+        node = self.nodes[devno]
+        parts = sorted((n for n in self.nodes.values() if n.parent == devno), key=lambda n: n.start)
+        return parts + [self.nodes[holder] for holder in node.holders if holder in self.nodes]
+
+    def tree(self, devno: str) -> List[Node]:
+        """The node and everything that lies on it, each once."""
+        seen: List[str] = []
+        todo = [devno]
+        while todo:
+            current = todo.pop(0)
+            if current not in seen and current in self.nodes:
+                seen.append(current)
+                todo.extend(child.devno for child in self.children(current))
+        return [self.nodes[one] for one in seen]
+
+    def disk_of(self, devno: str) -> List[Node]:
+        """The disks below a node: nodes with neither parent nor slaves."""
+        seen: List[str] = []
+        todo = [devno]
+        disks = []
+        while todo:
+            current = todo.pop(0)
+            if current in seen or current not in self.nodes:
+                continue
+            seen.append(current)
+            node = self.nodes[current]
+            below = ([node.parent] if node.parent else []) + list(node.slaves)
+            todo.extend(below)
+            if not below:
+                disks.append(node)
+        return disks
+
+    def pv(self, devno: str) -> Optional[Pv]:
+        for pv in self.lvm.pvs:
+            if pv.devno == devno:
+                return pv
+        return None
+
+    def vg(self, name: str) -> Optional[Vg]:
+        for vg in self.lvm.vgs:
+            if vg.name == name:
+                return vg
+        return None
+
+    def lv(self, vg: str, name: str) -> Optional[Lv]:
+        for lv in self.lvm.lvs:
+            if (lv.vg, lv.name) == (vg, name):
+                return lv
+        return None
+
+    def lv_node(self, vg: str, name: str) -> Optional[Node]:
+        title = "%s-%s" % (vg.replace("-", "--"), name.replace("-", "--"))
+        for node in self.nodes.values():
+            if node.title == title and node.kind == "lvm":
+                return node
+        return None
+
+    def mounted(self, devno: str) -> List[Mount]:
+        return [mount for mount in self.mounts if mount.devno == devno]

@@ -1,0 +1,256 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""fstab, mount points and mounts, changed on the host. I/O lives here.
+
+fstab is replaced in one step (write beside it, fsync, rename, fsync of the directory), so that at every
+instant it is the old file or the new one; a host that loses power half way through still boots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import stat
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._options import option_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import parse_fstab, parse_mountinfo
+
+Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
+
+_FSTAB = "/etc/fstab"
+# What turns an option off again that a remount would otherwise keep, mount(8) and ext4(5).
+_OPPOSITES = {
+    "noatime": "relatime",
+    "relatime": "strictatime",
+    "nodiratime": "diratime",
+    "lazytime": "nolazytime",
+    "discard": "nodiscard",
+    "nobarrier": "barrier=1",
+    "nosuid": "suid",
+    "nodev": "dev",
+    "noexec": "exec",
+}
+
+
+def escape(text: str) -> str:
+    r"""Write blanks and backslashes of an fstab field as octal, fstab(5)."""
+    return "".join("\\%03o" % ord(char) if char in " \t\n\\" else char for char in text)
+
+
+def fstab_line(mount: Mapping[str, Any]) -> str:
+    """The line of one mount."""
+    return "UUID=%s %s %s %s 0 %d" % (mount["uuid"], escape(mount["path"]), mount["fstype"], mount["options"], mount["passno"])
+
+
+def edit_fstab(text: str, mounts: Sequence[Mapping[str, Any]]) -> str:
+    """fstab with the lines of *mounts* put in place of their own, or behind the last. Foreign lines stay to the byte."""
+    wanted = {mount["path"]: fstab_line(mount) for mount in mounts}
+    lines = []
+    for line in io.StringIO(text):  # which ends lines at \n only; str.splitlines() knows ten more ends
+        entries = parse_fstab(line)
+        target = entries[0].target if entries else ""
+        if target in wanted:
+            lines.append(wanted.pop(target) + "\n")
+        else:
+            lines.append(line)
+    if lines and wanted and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    return "".join(lines + [line + "\n" for line in wanted.values()])
+
+
+def replace_file(path: str, text: str, mode: int = 0o644) -> None:
+    """Replace a file in one step, keeping owner, mode and SELinux label of the one that is there."""
+    path = os.path.realpath(path)
+    temporary = "%s.plumbline-%d" % (path, os.getpid())
+    try:
+        found: Optional[os.stat_result] = os.stat(path)
+    except FileNotFoundError:
+        found = None
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fchmod(fd, stat.S_IMODE(found.st_mode) if found else mode)
+            if found:
+                os.fchown(fd, found.st_uid, found.st_gid)
+                _copy_label(path, temporary)
+            os.fsync(fd)
+        os.rename(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _copy_label(source: str, target: str) -> None:
+    with contextlib.suppress(OSError):  # no SELinux here
+        os.setxattr(target, "security.selinux", os.getxattr(source, "security.selinux"))
+
+
+def apply_mounts(
+    run: Runner, mounts: Sequence[Mapping[str, Any]], drop_ins: Mapping[str, str], enable_timer: bool, check: bool
+) -> Tuple[bool, List[str], Dict[str, str]]:
+    """Bring fstab, mount points, drop-ins and mounts to what is asked. Returns (changed, warnings, diff of fstab).
+
+    With *check* only fstab is compared. Raises PlumblineError where a mount point is not what was planned, or mount fails.
+    """
+    mounts = sorted(mounts, key=lambda mount: str(mount["path"]))  # a volume before what is mounted inside it
+    before = _read_file(_FSTAB)
+    after = edit_fstab(before, mounts)
+    stale = {name: text for name, text in drop_ins.items() if _sysfs.read_text(name) != text.strip()}
+    if check:
+        return bool(mounts or stale or enable_timer), [], {"before": before, "after": after}
+    warnings: List[str] = []
+    live = _live()
+    for mount in mounts:
+        if mount["path"] not in live and not _inside(mount, mounts):
+            warnings += prepare_directory(mount["path"])
+    changed = before != after
+    if changed:
+        replace_file(_FSTAB, after)
+    for name, text in stale.items():
+        os.makedirs(os.path.dirname(name), mode=0o755, exist_ok=True)
+        replace_file(name, text)
+        changed = True
+    _tell_systemd(run, changed, enable_timer)
+    for mount in mounts:
+        if mount["path"] not in live and _inside(mount, mounts):
+            warnings += prepare_directory(mount["path"])
+        changed |= _mount(run, mount, live.get(mount["path"]))
+        changed |= _own(mount)
+    return changed or enable_timer, warnings, {"before": before, "after": after}
+
+
+def _inside(mount: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a mount point lies in another of these volumes, so that it can be made only when that one is mounted."""
+    return any(mount["path"].startswith(other["path"] + "/") for other in mounts)
+
+
+def _read_file(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as handle:
+            return handle.read()
+    except FileNotFoundError:
+        return ""
+
+
+def _live() -> Dict[str, Tuple[str, ...]]:
+    """Mount points of block devices in our namespace, with their options."""
+    return {mount.target: mount.options for mount in parse_mountinfo(_sysfs.read_text("/proc/self/mountinfo"))}
+
+
+def prepare_directory(path: str) -> List[str]:
+    """Make the mount point and set it immutable, so that nothing can be written below it while it is not mounted.
+
+    The attribute is set through a descriptor that is shown to lie on its parent's filesystem: on a path that
+    has just been mounted it would freeze the volume's own root. Returns warnings.
+    """
+    try:
+        os.makedirs(path, mode=0o755, exist_ok=True)
+        parent = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as fault:
+        raise PlumblineError("mount point %s could not be made: %s" % (path, fault.strerror or fault)) from fault
+    try:
+        try:
+            fd = os.open(os.path.basename(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        except OSError as fault:
+            raise PlumblineError("mount point %s is no directory: %s" % (path, fault.strerror or fault)) from fault
+        try:
+            if os.fstat(fd).st_dev != os.fstat(parent).st_dev:
+                raise PlumblineError("mount point %s is on another filesystem than its parent: something was mounted there since the plan; run again" % path)
+            if os.listdir(fd):
+                raise PlumblineError("mount point %s is not empty since the plan; empty it or name another" % path)
+            if not _devio.is_immutable(fd):
+                try:
+                    _devio.set_immutable(fd)
+                except OSError as fault:
+                    if fault.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL):
+                        raise PlumblineError("mount point %s could not be made immutable: %s" % (path, fault.strerror or fault)) from fault
+                    return ["mount point %s cannot be made immutable on its filesystem; a database could write there while the volume is not mounted" % path]
+        finally:
+            os.close(fd)
+    finally:
+        os.close(parent)
+    return []
+
+
+def _tell_systemd(run: Runner, changed: bool, enable_timer: bool) -> None:
+    """Units are made from fstab when systemd reads it again; enabling a unit makes it read, too."""
+    if not os.path.isdir("/run/systemd/system"):
+        return
+    if enable_timer:
+        _must(run, ["systemctl", "enable", "--now", "--quiet", "fstrim.timer"], "fstrim.timer could not be enabled; set discard: none to do without")
+    elif changed:
+        _must(run, ["systemctl", "daemon-reload"], "systemd could not read its units again")
+
+
+def _must(run: Runner, argv: Sequence[str], fault: str) -> None:
+    code, out, err = run(argv)
+    if code:
+        raise PlumblineError("%s: %s" % (fault, (err or out).strip() or "%s returned %d" % (argv[0], code)))
+
+
+def _mount(run: Runner, mount: Mapping[str, Any], live: Optional[Tuple[str, ...]]) -> bool:
+    path = mount["path"]
+    if live is None:
+        _must(run, ["mount", path], "%s could not be mounted" % path)
+        return True
+    wanted = [option for option in mount["options"].split(",") if option != "nofail" and not option.lower().startswith("x-")]
+    missing, extra = option_drift(wanted, live)
+    if not missing and not extra:
+        return False
+    options = ["remount"] + wanted + [_OPPOSITES[option] for option in extra if option in _OPPOSITES]
+    _must(run, ["mount", "-o", ",".join(options), path], "%s could not be remounted; these options may want an unmount" % path)
+    missing, extra = option_drift(wanted, _live().get(path, ()))
+    if missing or extra:
+        raise PlumblineError(
+            "%s: the kernel did not take the options by remount (missing: %s; still there: %s); unmount it and run again"
+            % (path, ", ".join(missing) or "none", ", ".join(extra) or "none")
+        )
+    return True
+
+
+def _own(mount: Mapping[str, Any]) -> bool:
+    """Owner, group, mode and label of the mounted root directory, through a descriptor shown to be the mounted one."""
+    asked = mount["owner"] >= 0 or mount["group"] >= 0 or mount["mode"] or mount["selinux_context"]
+    if not asked:
+        return False
+    path = mount["path"]
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(fd)
+        if found.st_dev == os.stat(os.path.dirname(path)).st_dev:
+            raise PlumblineError("%s is not mounted; its owner and mode are left alone" % path)
+        changed = False
+        owner = mount["owner"] if mount["owner"] >= 0 else found.st_uid
+        group = mount["group"] if mount["group"] >= 0 else found.st_gid
+        if (owner, group) != (found.st_uid, found.st_gid):
+            os.fchown(fd, owner, group)
+            changed = True
+        if mount["mode"] and int(mount["mode"], 8) != stat.S_IMODE(found.st_mode):
+            os.fchmod(fd, int(mount["mode"], 8))
+            changed = True
+        if mount["selinux_context"]:
+            label = mount["selinux_context"].encode() + b"\0"
+            if os.getxattr(fd, "security.selinux") != label:
+                os.setxattr(fd, "security.selinux", label)
+                changed = True
+        return changed
+    finally:
+        os.close(fd)

@@ -1,0 +1,287 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""The observation of a host: composes sysfs, the devices' own bytes and three tools into one record. I/O.
+
+The tools are lvm (one report), dmsetup (one table, only where a map exists) and wipefs (one call for all
+devices whose content must be known). None of them writes. A missing tool is no failure: the plan says so.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import grp
+import os
+import pwd
+import stat
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _parsers, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, Observation, PathState, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
+from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import parse_block_limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._tables import (
+    EXT4_SUPERBLOCK_AT,
+    EXT4_SUPERBLOCK_SIZE,
+    gpt_head_bytes,
+    parse_ext4,
+    parse_table,
+)
+
+# (argv) → (return code, standard output, standard error); runs with LC_ALL=C and without a shell.
+Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
+
+TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "udevadm")
+OUR_PREFIX = "plumbline:"
+
+
+class Questions(NamedTuple):
+    """What an observation is asked about. Empty *devices*: every disk of the host."""
+
+    devices: Tuple[Tuple[str, str], ...] = ()  # (path as the user named it, test identity)
+    models: Tuple[str, ...] = ()
+    mounts: Tuple[str, ...] = ()
+    files: Tuple[str, ...] = ()
+    users: Tuple[str, ...] = ()
+    groups: Tuple[str, ...] = ()
+    full_proof: bool = False
+    prove: bool = True
+    everything: bool = False
+
+
+def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Iterable[str]], Mapping[str, int]]] = None) -> Observation:
+    """Read the host once. Raises PlumblineError where a tool fails or its report cannot be read."""
+    seen = Observation(nodes=_sysfs.read_nodes(), mounts=_sysfs.read_mounts())
+    names = {node.name: devno for devno, node in seen.nodes.items()}
+    seen.tools = _find_tools()
+    seen.distribution = _parsers.parse_os_release(_sysfs.read_text("/etc/os-release") or _sysfs.read_text("/usr/lib/os-release"))
+    seen.links = {link: names[name] for link, name in _sysfs.read_links().items() if name in names}
+    seen.swaps = [devno for devno in (_devno_of(path, names) for path in _parsers.parse_swaps(_sysfs.read_text("/proc/swaps"))) if devno]
+    seen.fstab = _parsers.parse_fstab(_sysfs.read_text("/etc/fstab"))
+    _resolve(seen, ask, names)
+    _read_maps(run, seen)
+    _read_lvm(run, seen)
+    targets = _targets(seen, ask)
+    for devno in targets:
+        _read_device(seen, devno, overrides)
+    _read_filesystems(seen, targets)
+    _read_signatures(run, seen, targets)
+    if ask.prove:
+        _prove(seen, targets, ask)
+    _read_host(seen, ask)
+    return seen
+
+
+def _find_tools() -> Dict[str, str]:
+    found = {}
+    for tool in TOOLS:
+        for directory in ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin"):
+            path = os.path.join(directory, tool)
+            if os.access(path, os.X_OK):
+                found[tool] = path
+                break
+    return found
+
+
+def _devno_of(path: str, names: Mapping[str, str]) -> str:
+    return names.get(os.path.basename(os.path.realpath(path)), "")
+
+
+def _resolve(seen: Observation, ask: Questions, names: Mapping[str, str]) -> None:
+    """Find the devices that the user named, and give loop devices the identity that the test states."""
+    for path, test_identity in ask.devices:
+        devno = _devno_of(path, names) if os.path.exists(path) else ""
+        if not devno:
+            continue
+        seen.paths[path] = devno
+        if test_identity:
+            node = seen.nodes[devno]
+            identity = Identity(test=test_identity, model=node.kind, serial=test_identity)
+            seen.nodes[devno] = node._replace(identity=identity)
+
+
+def _targets(seen: Observation, ask: Questions) -> List[str]:
+    """The disks to look at closely."""
+    targets = list(dict.fromkeys(seen.paths.values()))
+    for node in seen.nodes.values():
+        if node.parent or node.slaves or node.devno in targets:
+            continue
+        matches = node.kind == "disk" and any(fnmatch.fnmatchcase(node.identity.model, model) for model in ask.models)
+        if matches or (ask.everything and node.kind in ("disk", "loop")):
+            targets.append(node.devno)
+    return targets
+
+
+def _read_maps(run: Runner, seen: Observation) -> None:
+    if not any(node.title for node in seen.nodes.values()) or "dmsetup" not in seen.tools:
+        return
+    code, out, err = run([seen.tools["dmsetup"], "table"])
+    if code:
+        raise PlumblineError("dmsetup table failed: %s" % (err.strip() or "return code %d" % code))
+    tables = _parsers.parse_dm_tables(out)
+    for devno, node in list(seen.nodes.items()):
+        if node.title in tables:
+            seen.nodes[devno] = node._replace(segments=tables[node.title])
+
+
+def _read_lvm(run: Runner, seen: Observation) -> None:
+    if "lvm" not in seen.tools:
+        return
+    code, out, err = run([seen.tools["lvm"]] + list(_parsers.LVM_REPORT[1:]))
+    if code:
+        raise PlumblineError("lvm fullreport failed: %s" % (err.strip() or "return code %d" % code))
+    seen.lvm = _parsers.parse_lvm(out)
+
+
+def _read_device(seen: Observation, devno: str, overrides: Optional[Callable[[Node, Iterable[str]], Mapping[str, int]]]) -> None:
+    """Table and geometry of one disk. A disk that cannot be read is recorded as such, never as blank."""
+    node = seen.nodes[devno]
+    id_ns = _devio.identify_namespace(node.path, node.identity.nsid) if node.identity.transport == "nvme" else None
+    page = _sysfs.read_bytes("/sys/class/block/%s/device/vpd_pgb0" % node.name)
+    links = [link for link, number in seen.links.items() if number == devno]
+    stated = overrides(node, links) if overrides else {}
+    seen.geometries[devno] = make_geometry(node.limits, id_ns, parse_block_limits(page, node.limits.logical), stated)
+    if id_ns:
+        seen.namespaces[devno] = id_ns
+    if node.kind == "other":
+        return
+    try:
+        seen.tables[devno] = parse_table(_devio.read_head(node.path, min(gpt_head_bytes(node.limits.logical), node.size)), node.limits.logical)
+    except OSError as fault:
+        seen.faults[devno] = "the first sectors could not be read: %s" % (fault.strerror or fault)
+
+
+def is_ours(table: Optional[Table]) -> bool:
+    """Whether a table carries partitions that this collection named, and nothing else."""
+    return bool(table and table.kind == "gpt" and not table.fault and table.entries and all(e.name.startswith(OUR_PREFIX) for e in table.entries))
+
+
+def _read_filesystems(seen: Observation, targets: Sequence[str]) -> None:
+    """Superblocks of whatever carries no further layer."""
+    for devno in dict.fromkeys(node.devno for target in targets for node in seen.tree(target)):
+        node = seen.nodes[devno]
+        if devno in seen.filesystems or seen.children(devno) or seen.pv(devno) or node.size < 8192 or node.kind == "other":
+            continue
+        if seen.tables.get(devno):
+            continue
+        try:
+            raw = _devio.read_head(node.path, EXT4_SUPERBLOCK_AT + EXT4_SUPERBLOCK_SIZE)
+        except OSError as fault:
+            seen.faults.setdefault(devno, "the first sectors could not be read: %s" % (fault.strerror or fault))
+            continue
+        found = parse_ext4(raw[EXT4_SUPERBLOCK_AT : EXT4_SUPERBLOCK_AT + EXT4_SUPERBLOCK_SIZE])
+        if found:
+            seen.filesystems[devno] = found
+
+
+def _read_signatures(run: Runner, seen: Observation, targets: Sequence[str]) -> None:
+    """Ask libblkid about every node whose content is not known by now."""
+    asked = []
+    for target in targets:
+        for node in seen.tree(target):
+            known = node.devno in seen.filesystems or seen.pv(node.devno) or is_ours(seen.tables.get(node.devno)) or seen.children(node.devno)
+            if not known and node.devno not in asked and node.devno not in seen.faults and node.kind != "other":
+                asked.append(node.devno)
+    if asked and "wipefs" in seen.tools:
+        _probe(run, seen, asked)
+
+
+def _probe(run: Runner, seen: Observation, asked: Sequence[str]) -> None:
+    """One call of wipefs for all; where it fails, each is asked alone, so that the fault is laid on the right device."""
+    argv = [seen.tools["wipefs"], "--json", "--output", "DEVICE,OFFSET,TYPE,UUID,LABEL,USAGE"]
+    code, out, err = run(argv + [seen.nodes[devno].path for devno in asked])
+    if code and len(asked) > 1:
+        for devno in asked:
+            _probe(run, seen, [devno])
+    elif code:
+        seen.faults[asked[0]] = "its signatures could not be read: %s" % (" ".join(err.split()) or "wipefs returned %d" % code)
+    else:
+        found = _parsers.parse_wipefs(out)
+        for devno in asked:
+            seen.signatures[devno] = found.get(seen.nodes[devno].path.rsplit("/", 1)[-1], [])
+
+
+def _prove(seen: Observation, targets: Sequence[str], ask: Questions) -> None:
+    """Blank proofs for the disks that could be taken: no table, no signature, nothing on them, readable, not busy."""
+    candidates = []
+    for devno in targets:
+        node = seen.nodes[devno]
+        if seen.children(devno) or seen.mounted(devno) or seen.tables.get(devno) or seen.signatures.get(devno) or devno in seen.faults:
+            continue
+        if seen.pv(devno) or devno in seen.filesystems or devno in seen.swaps:
+            continue
+        busy = _devio.why_busy(node.path)
+        if busy:
+            seen.busy[devno] = busy
+            continue
+        candidates.append(devno)
+    jobs = [
+        {
+            "path": seen.nodes[devno].path,
+            "size": seen.nodes[devno].size,
+            "full": ask.full_proof,
+            "ones_are_blank": deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0))),
+        }
+        for devno in candidates
+    ]
+    for devno, proof in zip(candidates, _devio.prove_all(jobs)):
+        seen.proofs[devno] = proof
+
+
+def _read_host(seen: Observation, ask: Questions) -> None:
+    for path in ask.mounts:
+        seen.directories[path] = read_path(path)
+    for path in ask.files:
+        seen.drop_ins[path] = _sysfs.read_text(path)
+    seen.users = _numbers_of(ask.users, _uid)
+    seen.groups = _numbers_of(ask.groups, _gid)
+    seen.timer_enabled = any(os.path.islink("/etc/systemd/system/%s.wants/fstrim.timer" % target) for target in ("timers.target", "multi-user.target"))
+    seen.selinux = os.path.exists("/sys/fs/selinux/enforce")
+
+
+def read_path(path: str) -> PathState:
+    """What stat says of a path. Nothing is followed but the path itself."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return PathState()
+    if not stat.S_ISDIR(found.st_mode):
+        return PathState(exists=True, symlink=os.readlink(path) if stat.S_ISLNK(found.st_mode) else "")
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        immutable = _devio.is_immutable(fd)
+        entries = len(os.listdir(fd))
+    finally:
+        os.close(fd)
+    return PathState(True, True, entries, immutable, found.st_uid, found.st_gid, "%04o" % stat.S_IMODE(found.st_mode))
+
+
+def _uid(name: str) -> int:
+    return pwd.getpwnam(name).pw_uid
+
+
+def _gid(name: str) -> int:
+    return grp.getgrnam(name).gr_gid
+
+
+def _numbers_of(names: Iterable[str], look_up: Callable[[str], int]) -> Dict[str, int]:
+    """User or group names → numbers; a number stands for itself, an unknown name is left out."""
+    numbers = {}
+    for name in names:
+        try:
+            numbers[name] = int(name) if name.isdigit() else look_up(name)
+        except KeyError:
+            continue
+    return numbers
+
+
+def geometry_of(seen: Observation, devno: str) -> Geometry:
+    """The geometry of a disk, made from the kernel's limits where it was not looked at closely."""
+    return seen.geometries.get(devno) or make_geometry(seen.nodes[devno].limits)

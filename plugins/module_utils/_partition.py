@@ -1,0 +1,224 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""The one place that writes partition tables. I/O lives here.
+
+All devices of a stack are opened alone and locked, proven to be the planned ones and blank once more, and
+only then is the first byte written. sfdisk (libfdisk) writes the table; the kernel's view is read back.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _guards, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._tables import gpt_head_bytes, parse_table
+
+# (argv, standard input) → (return code, standard output, standard error)
+FeedRunner = Callable[[Sequence[str], str], Tuple[int, str, str]]
+
+LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
+NODE_SECONDS = 30
+
+
+def table_script(device: Mapping[str, Any]) -> str:
+    """The sfdisk script for one device. Sectors are explicit, so libfdisk aligns nothing on its own account."""
+    sector = device["logical_bytes"]
+    return "\n".join(
+        [
+            "label: gpt",
+            "unit: sectors",
+            "first-lba: %d" % (-(-gpt_head_bytes(sector) // sector)),
+            'start=%d, size=%d, type=%s, uuid=%s, name="%s"'
+            % (device["start_bytes"] // sector, device["length_bytes"] // sector, device["type_guid"], device["guid"], device["name"]),
+            "",
+        ]
+    )
+
+
+def check_request(devices: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a request that no disk could take. Raises PlumblineError."""
+    for device in devices:
+        sector = device["logical_bytes"]
+        for word in ("start_bytes", "length_bytes", "size_bytes"):
+            if device[word] <= 0 or sector < 512 or device[word] % sector:
+                raise PlumblineError("%s: %s of %d is no positive multiple of the %d-byte block" % (device["device"], word, device[word], sector))
+        end = device["start_bytes"] + device["length_bytes"]
+        if device["start_bytes"] < MIB or end > device["size_bytes"] - MIB:
+            raise PlumblineError(
+                "%s: bytes %d to %d do not lie between the first and the last MiB of %d bytes"
+                % (device["device"], device["start_bytes"], end, device["size_bytes"])
+            )
+        if not _guards.our_name(device["name"]):
+            raise PlumblineError("%s: partition name '%s' does not fit; wanted plumbline:STACK:NUMBER" % (device["device"], device["name"]))
+
+
+def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: bool) -> List[Dict[str, Any]]:
+    """Prove all devices and write their tables; with *check* only prove. Returns what the kernel shows then.
+
+    Raises PlumblineError with every reason; before the first write nothing has been changed anywhere.
+    """
+    check_request(devices)
+    held: List[int] = []
+    try:
+        for device in devices:
+            held.append(_open_alone(device["device"], check))
+        todo = _prove(run, devices, held)
+        if not check:
+            for device, fd in zip(devices, held):
+                if device["name"] in todo:
+                    _write(run, device, fd)
+                _devio.reread_table(fd)
+                _discard_reserve(device, fd)
+    except OSError as fault:
+        raise PlumblineError("a device could not be written: %s" % (fault.strerror or fault)) from fault
+    finally:
+        for fd in held:
+            os.close(fd)
+    if check:
+        return []
+    _settle(run)
+    return [_read_back(device) for device in devices]
+
+
+def _settle(run: FeedRunner) -> None:
+    """Let udev finish what the close of the devices set off.
+
+    udevd watches for the close of a disk that was open for writing, and then reads its table again: the partitions
+    go and come back, and with them the links that the next step names. It answers the settle only after that
+    (systemd, udevd.c: the control socket comes after inotify and uevents). A host without udevd has no such moment.
+    """
+    if os.path.exists("/run/udev/control"):
+        run(["udevadm", "settle", "--timeout=%d" % NODE_SECONDS], "")
+
+
+def _open_alone(path: str, check: bool) -> int:
+    """Open exclusively and lock, so that neither a mount nor udev nor another run comes between proof and write."""
+    flags = os.O_EXCL | os.O_CLOEXEC | os.O_DIRECT | (os.O_RDONLY if check else os.O_RDWR)
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        fd = -1
+        try:
+            fd = os.open(path, flags)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+        except OSError as fault:
+            if fd >= 0:
+                os.close(fd)
+            if fault.errno not in (errno.EBUSY, errno.EAGAIN) or time.monotonic() > deadline:
+                raise PlumblineError("%s: it cannot be opened alone [busy]: %s" % (path, fault.strerror or fault)) from fault
+        time.sleep(0.1)
+
+
+def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence[int]) -> List[str]:
+    """Observe once more under the lock. Returns the partition names that are still to be written."""
+    ask = Questions(devices=tuple((device["device"], device["test_identity"]) for device in devices), prove=False)
+    seen = observe(lambda argv: run(argv, ""), ask)
+    missing = [tool for tool in ("wipefs", "sfdisk") if tool not in seen.tools]
+    if missing:
+        raise PlumblineError("%s: not on this host; nothing is written without: install util-linux (and fdisk on Debian)" % " and ".join(missing))
+    reasons: List[str] = []
+    todo: List[str] = []
+    jobs: List[Dict[str, Any]] = []
+    for device, fd in zip(devices, held):
+        devno = seen.paths.get(device["device"], "")
+        reasons += _identity_changes(seen, devno, device)
+        if not devno:
+            continue
+        table = seen.tables.get(devno)
+        written = table is not None and [entry.guid for entry in table.entries] == [device["guid"]] and table.entries[0].name == device["name"]
+        if device["written"] and written:
+            continue
+        todo.append(device["name"])
+        node = seen.nodes[devno]
+        reasons += [
+            reason.line(device["device"])
+            for reason in _guards.identity_reasons(seen, node) + _guards.use_reasons(seen, node) + _guards.content_reasons(seen, node)
+        ]
+        ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
+        jobs.append(
+            {"path": device["device"], "size": node.size, "full": device["full_proof"], "ones_are_blank": ones, "starts": device["probe_starts"], "fd": fd}
+        )
+    if not reasons:
+        for job, proof in zip(jobs, _devio.prove_all(jobs)):
+            reasons += ["%s: %s [%s]" % (job["path"], fault, "unreadable" if "could not" in fault else "data") for fault in proof.faults]
+    if reasons:
+        raise PlumblineError("refused at the write: a device is not as it was planned", reasons)
+    return todo
+
+
+def _identity_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[str]:
+    if not devno:
+        return ["%s: the device is gone" % device["device"]]
+    node = seen.nodes[devno]
+    changes = []
+    for what, found, planned in (
+        ("identity", node.identity.key, device["identity"]),
+        ("size in bytes", node.size, device["size_bytes"]),
+        ("logical block", node.limits.logical, device["logical_bytes"]),
+        ("diskseq", node.diskseq, device["diskseq"]),
+    ):
+        if found != planned:
+            changes.append("%s: the %s changed since the plan: %s, was %s [identity]; run again" % (device["device"], what, found, planned))
+    return changes
+
+
+def _write(run: FeedRunner, device: Mapping[str, Any], fd: int) -> None:
+    """Let sfdisk write the table. It neither wipes nor rereads: the proof left nothing to wipe, and we hold the disk."""
+    argv = ["sfdisk", "--no-reread", "--no-tell-kernel", "--wipe", "never", "--wipe-partitions", "never", "--quiet", device["device"]]
+    code, _out, err = run(argv, table_script(device))
+    if code:
+        raise PlumblineError("sfdisk could not write the table of %s: %s" % (device["device"], err.strip() or "return code %d" % code))
+    os.fsync(fd)
+
+
+def _discard_reserve(device: Mapping[str, Any], fd: int) -> None:
+    """Tell the flash that the reserve is free, but for the last MiB with the backup table."""
+    end = device["size_bytes"] // MIB * MIB - MIB
+    length = end - device["end_bytes"]
+    name = os.path.basename(os.path.realpath(device["device"]))
+    if length <= 0 or _sysfs.read_text("/sys/class/block/%s/queue/discard_max_bytes" % name) in ("", "0"):
+        return
+    try:
+        _devio.discard(fd, device["end_bytes"], length)
+    except OSError as fault:
+        if fault.errno != errno.EOPNOTSUPP:
+            raise
+
+
+def _read_back(device: Mapping[str, Any]) -> Dict[str, Any]:
+    """Wait until the kernel and udev show the partition, then compare what they show with what was asked."""
+    link = "/dev/disk/by-partuuid/" + device["guid"].lower()
+    disk = os.path.basename(os.path.realpath(device["device"]))
+    deadline = time.monotonic() + NODE_SECONDS
+    while time.monotonic() < deadline:
+        name = os.path.basename(os.path.realpath(link)) if os.path.exists(link) else ""
+        at = "/sys/class/block/%s/" % name
+        if name and os.path.basename(os.path.dirname(os.path.realpath(at))) == disk:
+            start, length = (int(_sysfs.read_text(at + word) or 0) * 512 for word in ("start", "size"))
+            if (start, length) != (device["start_bytes"], device["length_bytes"]):
+                raise PlumblineError(
+                    "%s: the kernel shows %s at byte %d with %d bytes; wanted byte %d with %d bytes"
+                    % (device["device"], name, start, length, device["start_bytes"], device["length_bytes"])
+                )
+            head = _devio.read_head(device["device"], gpt_head_bytes(device["logical_bytes"]))
+            table = parse_table(head, device["logical_bytes"])
+            if table is None or [entry.guid for entry in table.entries] != [device["guid"]]:
+                raise PlumblineError("%s: the table reads back without partition %s" % (device["device"], device["guid"]))
+            return {"device": device["device"], "path": link, "name": device["name"], "start_bytes": start, "length_bytes": length}
+        time.sleep(0.05)
+    raise PlumblineError("%s: the table is written, but no %s came up within %d s; see udevadm monitor" % (device["device"], link, NODE_SECONDS))

@@ -1,0 +1,774 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""From what is asked and what was seen to the steps that remain, or to the reasons why there can be none. Pure.
+
+A step is a plain dict with an ``action``; the roles carry steps out, in order, and plan again. What exists
+and is as asked gives no step; what can only be rebuilt is refused with wanted and found; what is not ours is
+refused with its reason. A plan with a refusal has no steps at all.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
+    Geometry,
+    auto_stripe,
+    check_stripe,
+    common_grain,
+    data_alignment,
+    extent_size,
+    partition_end,
+    partition_start,
+)
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ext4, Lv, Node, Observation, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._options import option_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB, human, is_power_of_two
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import DeviceName, Stack, Volume
+from ansible_collections.plumbline.ssd.plugins.module_utils._tables import TYPE_LINUX, TYPE_LVM
+
+BLOCK = 4096  # ext4's block size, always
+_NAMESPACE = uuid.UUID("6f0f5a3e-52c8-5a55-9a5c-2f7f5a1b7d10")  # of the identifiers made here
+_ORDER = ("partition", "striped_lvm", "filesystem")
+# Which package brings a tool, by distribution family; the first family that the host names counts.
+_PACKAGES = {
+    "debian": {"lvm": "lvm2", "sfdisk": "fdisk", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "mount"},
+    "fedora": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux"},
+    "suse": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux"},
+}
+_FAMILIES = {
+    "debian": "debian",
+    "ubuntu": "debian",
+    "fedora": "fedora",
+    "rhel": "fedora",
+    "centos": "fedora",
+    "suse": "suse",
+    "opensuse": "suse",
+    "sles": "suse",
+}
+
+
+@dataclass
+class Leg:
+    """One device of a stack with what is wanted of it and what is there."""
+
+    devno: str
+    index: int
+    geometry: Geometry
+    start: int = 0
+    size: int = 0
+    entry: Optional[TableEntry] = None  # our partition, if it is in the table
+    node: Optional[Node] = None  # our partition, if the kernel shows it
+
+
+@dataclass
+class StackPlan:
+    """One stack: its steps, the reasons against it, and what is worth a word."""
+
+    spec: Stack
+    legs: List[Leg] = field(default_factory=list)
+    steps: List[Dict[str, Any]] = field(default_factory=list)
+    refusals: List[str] = field(default_factory=list)
+    warnings: List[str] = field(default_factory=list)
+    stripe: int = 0
+    extent: int = 0
+    grain: int = 0
+    data_start: int = 0
+    sizes: Dict[str, int] = field(default_factory=dict)
+    stripes: Dict[str, int] = field(default_factory=dict)  # of the LVs that stand with another stripe size than *stripe*
+    planned: List[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer
+
+
+@dataclass
+class Plan:
+    """The plan of a host."""
+
+    stacks: List[StackPlan]
+    missing_packages: List[str]
+
+    @property
+    def steps(self) -> List[Dict[str, Any]]:
+        return [] if self.refusals else [step for stack in self.stacks for step in stack.steps]
+
+    @property
+    def refusals(self) -> List[str]:
+        return [refusal for stack in self.stacks for refusal in stack.refusals]
+
+    @property
+    def warnings(self) -> List[str]:
+        return [warning for stack in self.stacks for warning in stack.warnings]
+
+    @property
+    def digest(self) -> str:
+        """Names this plan: the same steps on the same devices give the same digest."""
+        import hashlib  # pylint: disable=import-outside-toplevel # costs more than the rest of a plan without steps
+
+        return hashlib.sha256(json.dumps(self.steps, sort_keys=True).encode()).hexdigest()
+
+
+def overrides_for(stacks: Sequence[Stack], node: Node, links: Iterable[str]) -> Dict[str, int]:
+    """The operator's geometry for a disk: of all that match, a device's own words count before a pattern's."""
+    names = set(links) | {node.name, node.path}
+    overrides = [override for stack in stacks for override in stack.overrides]
+    matching = [o for o in overrides if o.model and fnmatch.fnmatchcase(node.identity.model, o.model)]
+    matching += [o for o in overrides if o.device and (o.device in names or o.device.rsplit("/", 1)[-1] in names)]
+    return {key: value for override in matching for key, value in override.values.items()}
+
+
+def make_plan(stacks: Sequence[Stack], seen: Observation, through: str = "filesystem") -> Plan:
+    """Plan all stacks of a host up to a layer: ``partition``, ``striped_lvm`` or ``filesystem``."""
+    plans = []
+    taken: Dict[str, str] = {}
+    for spec in stacks:
+        plan = StackPlan(spec)
+        plans.append(plan)
+        devnos = _resolve(plan, seen, taken)
+        if plan.refusals:
+            continue
+        try:
+            _plan_stack(plan, devnos, seen, through)
+        except PlumblineError as fault:
+            plan.refusals.append("%s: %s" % (spec.name, fault.msg))
+            plan.refusals += fault.reasons
+    return Plan(plans, missing_packages(seen, stacks, through))
+
+
+def missing_packages(seen: Observation, stacks: Sequence[Stack], through: str) -> List[str]:
+    """The packages that bring the tools which are wanted and not there."""
+    wanted = ["sfdisk", "wipefs"]
+    if _ORDER.index(through) >= 1 and any(stack.layout == "striped" for stack in stacks):
+        wanted.append("lvm")
+    if _ORDER.index(through) >= 2:
+        wanted += ["mkfs.ext4", "mount"]
+    family = next((_FAMILIES[word] for word in seen.distribution if word in _FAMILIES), "debian")
+    return sorted({_PACKAGES[family][tool] for tool in wanted if tool not in seen.tools})
+
+
+# --- which devices ---------------------------------------------------------------------------------
+
+
+def _resolve(plan: StackPlan, seen: Observation, taken: Dict[str, str]) -> List[str]:
+    spec = plan.spec
+    if spec.selector:
+        devnos = _select(plan, seen, taken)
+    else:
+        devnos = [devno for devno in (_named(plan, seen, device) for device in spec.devices) if devno]
+    for devno in devnos:
+        if devno in taken:
+            plan.refusals.append("%s: device %s is already a leg of %s" % (spec.name, seen.nodes[devno].name, taken[devno]))
+        taken[devno] = spec.name
+    return devnos
+
+
+def _named(plan: StackPlan, seen: Observation, device: DeviceName) -> str:
+    devno = seen.paths.get(device.path, "")
+    if not devno:
+        name = device.path.rsplit("/", 1)[-1]
+        disks = {n.devno for n in seen.nodes.values() if n.kind == "disk"}
+        links = sorted(link for link, number in seen.links.items() if number in disks)
+        near = nearest(name, links)
+        plan.refusals.append("%s: device %s is not there%s; names are those below /dev/disk/by-id" % (plan.spec.name, device.path, near))
+    return devno
+
+
+def _select(plan: StackPlan, seen: Observation, taken: Mapping[str, str]) -> List[str]:
+    """The devices that the selector means: those that are ours already, else exactly *count* unused ones."""
+    spec, selector = plan.spec, plan.spec.selector
+    if selector is None:
+        return []
+    matching = [
+        node
+        for node in seen.nodes.values()
+        if node.kind == "disk"
+        and node.devno not in taken
+        and fnmatch.fnmatchcase(node.identity.model, selector.model)
+        and node.size >= selector.min_bytes
+        and (not selector.max_bytes or node.size <= selector.max_bytes)
+    ]
+    matching.sort(key=lambda node: node.identity.key)
+    ours = [n.devno for n in matching if _guards.is_ours(seen.tables.get(n.devno), spec.name)]
+    unused = [n.devno for n in matching if n.devno not in ours and not _guards.take_reasons(seen, n.devno)]
+    if len(ours) == selector.wanted:
+        return ours
+    if len(ours) + len(unused) == selector.wanted:
+        return ours + unused
+    rows = ["  " + _guards.describe(seen, node.devno) for node in matching]
+    plan.refusals.append(
+        "%s: the selector (model '%s'%s%s) wants exactly %d unused devices and found %d of %d that match"
+        % (
+            spec.name,
+            selector.model,
+            ", at least %s" % human(selector.min_bytes) if selector.min_bytes else "",
+            ", at most %s" % human(selector.max_bytes) if selector.max_bytes else "",
+            selector.wanted,
+            len(ours) + len(unused),
+            len(matching),
+        )
+    )
+    plan.refusals += rows
+    return []
+
+
+# --- one stack -------------------------------------------------------------------------------------
+
+
+def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, through: str) -> None:
+    spec = plan.spec
+    plan.legs = [Leg(devno, index, seen.geometries[devno]) for index, devno in enumerate(devnos)]
+    _check_legs(plan, seen)
+    if plan.refusals:
+        return
+    _choose_sizes(plan, seen)
+    _plan_partitions(plan, seen)
+    plan.planned.append("partition")
+    if plan.refusals or through == "partition":
+        return
+    if spec.layout == "striped":
+        _plan_group(plan, seen)
+        if not plan.refusals:
+            _plan_volumes(plan, seen)
+        plan.planned += ["volume_group", "logical_volume"]
+    if plan.refusals or through == "striped_lvm":
+        return
+    _plan_filesystems(plan, seen)
+    if not plan.refusals:
+        _plan_mounts(plan, seen)
+    plan.planned += ["filesystem", "mount"]
+
+
+def _check_legs(plan: StackPlan, seen: Observation) -> None:
+    """Each leg is ours or may be taken; all legs of a stripe go together."""
+    name = plan.spec.name
+    for leg in plan.legs:
+        node = seen.nodes[leg.devno]
+        table = seen.tables.get(leg.devno)
+        if _guards.is_ours(table, name) and table is not None:
+            leg.entry = table.entries[0]
+            leg.node = next((n for n in seen.nodes.values() if n.parent == leg.devno and n.start == leg.entry.start), None)
+            reasons = _guards.identity_reasons(seen, node)
+        else:
+            reasons = _guards.take_reasons(seen, leg.devno)
+        plan.refusals += ["%s: %s" % (name, reason.line(_device_name(seen, leg.devno))) for reason in reasons]
+        offset = leg.geometry.alignment_offset.value
+        if offset is not None and offset < 0:
+            plan.refusals.append(
+                "%s: device %s has alignment_offset -1: the layers below it contradict each other; a geometry override can state it" % (name, node.name)
+            )
+    if len({leg.geometry.logical_bytes for leg in plan.legs}) > 1 and plan.spec.layout == "striped":
+        plan.refusals.append("%s: the legs differ in logical block size, and a stripe wants one:" % name)
+        plan.refusals += [
+            "  %s: %d bytes (%s)" % (seen.nodes[leg.devno].name, leg.geometry.logical_bytes, seen.nodes[leg.devno].identity.model) for leg in plan.legs
+        ]
+    _check_controllers(plan, seen)
+    for what, words in (
+        ("model", {seen.nodes[leg.devno].identity.model for leg in plan.legs}),
+        ("firmware", {seen.nodes[leg.devno].identity.firmware for leg in plan.legs}),
+        ("size", {human(seen.nodes[leg.devno].size) for leg in plan.legs}),
+    ):
+        if len(words) > 1:
+            plan.warnings.append("%s: the legs differ in %s: %s" % (name, what, ", ".join(sorted(words))))
+
+
+def _device_name(seen: Observation, devno: str) -> str:
+    node = seen.nodes[devno]
+    serial = " (%s)" % node.identity.serial if node.identity.serial else ""
+    return "device %s%s" % (node.name, serial)
+
+
+def _check_controllers(plan: StackPlan, seen: Observation) -> None:
+    by_controller: Dict[str, List[str]] = {}
+    for leg in plan.legs:
+        identity = seen.nodes[leg.devno].identity
+        if identity.transport == "nvme" and identity.controller:
+            by_controller.setdefault(identity.controller, []).append(seen.nodes[leg.devno].name)
+    for controller, names in by_controller.items():
+        if len(names) < 2:
+            continue
+        text = "%s: %s are namespaces of one SSD (%s): striping them doubles nothing" % (plan.spec.name, " and ".join(names), controller)
+        if "shared_controller" in plan.spec.accept:
+            plan.warnings.append(text + " [accepted: shared_controller]")
+        else:
+            plan.refusals.append(text + "; name two SSDs, or set accept: [shared_controller]")
+
+
+def _choose_sizes(plan: StackPlan, seen: Observation) -> None:
+    """Stripe, start and size of the partitions, from the geometry alone."""
+    spec, legs = plan.spec, plan.legs
+    for leg in legs:
+        if leg.geometry.grain_bytes % leg.geometry.logical_bytes:
+            what = (seen.nodes[leg.devno].name, human(leg.geometry.grain_bytes), leg.geometry.grain.source, leg.geometry.logical_bytes)
+            raise PlumblineError("device %s: a grain of %s (%s) is no multiple of its block of %d bytes" % what)
+    plan.grain = common_grain([leg.geometry for leg in legs])
+    if spec.layout == "striped":
+        if spec.stripe_bytes:
+            check_stripe(spec.stripe_bytes, plan.grain)
+        erase = [leg.geometry.erase_block.value for leg in legs]
+        plan.stripe = spec.stripe_bytes or auto_stripe(plan.grain, erase[0] if erase[0] and len(set(erase)) == 1 else None)
+    ends = [partition_end(seen.nodes[leg.devno].size, spec.reserve, leg.geometry) for leg in legs]
+    for leg, end in zip(legs, ends):
+        leg.start = partition_start(leg.geometry)
+        leg.size = end - leg.start
+    if spec.layout == "striped":
+        smallest = min(leg.size for leg in legs)
+        for leg in legs:
+            leg.size = smallest
+    for leg in legs:
+        if leg.size < 16 * MIB:
+            node = seen.nodes[leg.devno]
+            raise PlumblineError("device %s of %s leaves %s after the reserve; wanted at least 16 MiB" % (node.name, human(node.size), human(max(leg.size, 0))))
+    plan.data_start = max(data_alignment(leg.geometry) for leg in legs)
+    plan.extent = spec.extent_bytes or max(extent_size(legs[0].size), plan.stripe)
+
+
+def partition_guid(stack: str, key: str, index: int) -> str:
+    """The unique GUID of a leg's partition, made before it is written, from the device's own identity."""
+    return str(uuid.uuid5(_NAMESPACE, "partition/%s/%d/%s" % (stack, index, key))).upper()
+
+
+def filesystem_uuid(stack: str, volume: str, keys: Sequence[str]) -> str:
+    """The UUID of a volume's filesystem, made before mkfs, from the identities of its devices."""
+    return str(uuid.uuid5(_NAMESPACE, "filesystem/%s/%s/%s" % (stack, volume, "|".join(sorted(keys)))))
+
+
+def _plan_partitions(plan: StackPlan, seen: Observation) -> None:
+    spec = plan.spec
+    wanted = []
+    indexes = {_index(leg.entry) for leg in plan.legs if leg.entry}
+    free = [index for index in range(len(plan.legs)) if index not in indexes]
+    for leg in plan.legs:
+        node = seen.nodes[leg.devno]
+        if leg.entry:
+            leg.index = _index(leg.entry)
+            _check_partition(plan, leg, node)
+            if leg.node:
+                continue
+        else:
+            leg.index = free.pop(0)
+        starts = [] if leg.entry else _inner_starts(plan, leg)
+        wanted.append(
+            {
+                "device": node.path,
+                "identity": node.identity.key,
+                "test_identity": node.identity.test,
+                "serial": node.identity.serial,
+                "diskseq": node.diskseq,
+                "size_bytes": node.size,
+                "logical_bytes": leg.geometry.logical_bytes,
+                "start_bytes": leg.start,
+                "length_bytes": leg.size,
+                "end_bytes": leg.start + leg.size,
+                "type_guid": TYPE_LVM if spec.layout == "striped" else TYPE_LINUX,
+                "guid": leg.entry.guid if leg.entry else partition_guid(spec.name, node.identity.key, leg.index),
+                "name": "plumbline:%s:%d" % (spec.name, leg.index),
+                "written": leg.entry is not None,
+                "full_proof": spec.blank_proof == "full",
+                "probe_starts": starts,
+            }
+        )
+    if len(plan.legs) > 1 and len({leg.index for leg in plan.legs}) < len(plan.legs):
+        plan.refusals.append("%s: two legs carry the same partition name; one is perhaps a copy of the other" % spec.name)
+    if wanted:
+        plan.steps.append(
+            {
+                "action": "partition",
+                "stack": spec.name,
+                "devices": wanted,
+                "summary": "partition %s" % ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if not leg.node),
+            }
+        )
+
+
+def _inner_starts(plan: StackPlan, leg: Leg) -> List[int]:
+    """Where our own volumes will begin on this leg, so that the blank proof looks there as well."""
+    places, at = [leg.start], leg.start + plan.data_start
+    if plan.spec.layout == "striped":
+        extents = _leg_extents(plan)
+        for volume in plan.spec.volumes:
+            places.append(at)
+            at += _volume_extents(plan, volume, extents) * plan.extent
+    return places
+
+
+def _index(entry: Optional[TableEntry]) -> int:
+    name = _guards.our_name(entry.name) if entry else None
+    return name[1] if name else -1
+
+
+def _check_partition(plan: StackPlan, leg: Leg, node: Node) -> None:
+    """Our own partition must be where this spec would put it: it cannot be moved, only made anew."""
+    if leg.entry is None:
+        return
+    phase, wanted = leg.entry.start % leg.geometry.grain_bytes, leg.geometry.offset_bytes
+    if phase != wanted:
+        _rebuild(
+            plan,
+            "partition '%s' on %s" % (leg.entry.name, node.name),
+            "start %d (phase %d)" % (leg.entry.start, phase),
+            "phase %d of %s" % (wanted, human(leg.geometry.grain_bytes)),
+        )
+    elif leg.entry.size != leg.size:
+        _rebuild(
+            plan,
+            "partition '%s' on %s" % (leg.entry.name, node.name),
+            "%s (%d bytes)" % (human(leg.entry.size), leg.entry.size),
+            "%s (%d bytes), by size and reserve" % (human(leg.size), leg.size),
+        )
+    leg.start = leg.entry.start
+
+
+def _rebuild(plan: StackPlan, what: str, found: str, wanted: str) -> None:
+    plan.refusals.append("%s: %s has %s; wanted %s; this can only be rebuilt, which is never done here" % (plan.spec.name, what, found, wanted))
+
+
+# --- LVM -------------------------------------------------------------------------------------------
+
+
+def _part_path(leg: Leg, stack: str, key: str) -> str:
+    guid = leg.entry.guid if leg.entry else partition_guid(stack, key, leg.index)
+    return "/dev/disk/by-partuuid/" + guid.lower()
+
+
+def _plan_group(plan: StackPlan, seen: Observation) -> None:
+    spec = plan.spec
+    paths = [_part_path(leg, spec.name, seen.nodes[leg.devno].identity.key) for leg in sorted(plan.legs, key=lambda one: one.index)]
+    group = seen.vg(spec.name)
+    parts = {leg.node.devno for leg in plan.legs if leg.node}
+    for leg in plan.legs:
+        if leg.node:
+            _check_content(plan, seen, leg.node, spec.name)
+    members = {pv.devno for pv in seen.lvm.pvs if pv.vg == spec.name}
+    if members - parts:
+        plan.refusals.append(
+            "%s: VG '%s' exists on other devices: %s; rename the stack"
+            % (spec.name, spec.name, ", ".join(pv.name for pv in seen.lvm.pvs if pv.vg == spec.name))
+        )
+    if plan.refusals:
+        return
+    if group and members == parts and len(parts) == len(plan.legs):
+        if spec.extent_bytes and group.extent_bytes != spec.extent_bytes:
+            _rebuild(plan, "VG '%s'" % spec.name, "extents of %s" % human(group.extent_bytes), human(spec.extent_bytes))
+        plan.extent = group.extent_bytes
+        for leg in plan.legs:
+            pv = seen.pv(leg.node.devno) if leg.node else None
+            if pv and (leg.start + pv.data_start) % leg.geometry.grain_bytes != leg.geometry.offset_bytes:
+                phase = (leg.start + pv.data_start) % leg.geometry.grain_bytes
+                _rebuild(plan, "PV %s" % pv.name, "its data at phase %d (pe_start %d)" % (phase, pv.data_start), "phase %d" % leg.geometry.offset_bytes)
+            if pv:
+                plan.data_start = pv.data_start
+        return
+    if group:
+        plan.refusals.append("%s: VG '%s' holds %d of its %d PVs; it is never extended here" % (spec.name, spec.name, len(members & parts), len(plan.legs)))
+        return
+    plan.steps.append(
+        {
+            "action": "volume_group",
+            "stack": spec.name,
+            "vg": spec.name,
+            "pvs": paths,
+            "extent_bytes": plan.extent,
+            "data_alignment_bytes": plan.data_start,
+            "summary": "VG %s on %d PVs, extents of %s, data at %s" % (spec.name, len(paths), human(plan.extent), human(plan.data_start)),
+        }
+    )
+
+
+def _check_content(plan: StackPlan, seen: Observation, node: Node, vg: str) -> None:
+    """Our partition holds our PV, or nothing. Anything else in it was put there by somebody."""
+    pv = seen.pv(node.devno)
+    if pv and pv.vg in ("", vg):
+        return
+    what = "a PV of VG '%s'" % pv.vg if pv else ""
+    what = what or ", ".join(signature.text for signature in seen.signatures.get(node.devno, []))
+    if not what and not pv and "wipefs" not in seen.tools:
+        what = "content that cannot be known without wipefs"
+    if not what and node.devno in seen.filesystems:
+        what = "an ext filesystem labelled '%s'" % seen.filesystems[node.devno].label
+    if not what and seen.children(node.devno):
+        what = "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
+    what = what or seen.faults.get(node.devno, "")
+    if what:
+        plan.refusals.append("%s: partition %s carries %s [signature]; it is left alone" % (plan.spec.name, node.name, what))
+    for mount in seen.mounted(node.devno):
+        plan.refusals.append("%s: partition %s is mounted on %s [mounted]; it is left alone" % (plan.spec.name, node.name, mount.target))
+
+
+def _leg_extents(plan: StackPlan) -> int:
+    """Extents of the smallest leg: what its partition holds behind the data start."""
+    return min((leg.size - plan.data_start) // plan.extent for leg in plan.legs)
+
+
+def _volume_extents(plan: StackPlan, volume: Volume, extents: int) -> int:
+    """Extents of a volume on each leg: a share is rounded down, a size is rounded up."""
+    if volume.size_bytes:
+        per_extent = plan.extent * len(plan.legs)
+        return -(-volume.size_bytes // per_extent)
+    return int(extents * volume.percent / 100 + 1e-9)
+
+
+def _plan_volumes(plan: StackPlan, seen: Observation) -> None:
+    spec = plan.spec
+    group = seen.vg(spec.name)
+    extents = group.extents // len(plan.legs) if group else _leg_extents(plan)
+    wanted = {volume.name: _volume_extents(plan, volume, extents) for volume in spec.volumes}
+    for volume in spec.volumes:
+        if not wanted[volume.name]:
+            plan.refusals.append("%s: volume '%s' would be smaller than one extent of %s on each leg" % (spec.name, volume.name, human(plan.extent)))
+    if sum(wanted.values()) > extents:
+        rows = ", ".join("%s %s" % (name, human(count * plan.extent * len(plan.legs))) for name, count in wanted.items())
+        plan.refusals.append("%s: the volumes want more than there is: %s; the VG has %s" % (spec.name, rows, human(extents * plan.extent * len(plan.legs))))
+    if plan.refusals:
+        return
+    for volume in spec.volumes:
+        count = wanted[volume.name]
+        plan.sizes[volume.name] = size = count * plan.extent * len(plan.legs)
+        found = seen.lv(spec.name, volume.name)
+        if found:
+            _check_lv(plan, volume, found, size)
+            continue
+        plan.steps.append(
+            {
+                "action": "logical_volume",
+                "stack": spec.name,
+                "vg": spec.name,
+                "lv": volume.name,
+                "size_bytes": size,
+                "stripes": len(plan.legs),
+                "stripe_bytes": plan.stripe,
+                "summary": "LV %s/%s, %s over %d stripes of %s" % (spec.name, volume.name, human(size), len(plan.legs), human(plan.stripe)),
+            }
+        )
+    ours = {volume.name for volume in spec.volumes}
+    others = sorted(lv.name for lv in seen.lvm.lvs if lv.vg == spec.name and lv.name not in ours)
+    if others:
+        plan.warnings.append("%s: VG '%s' holds LVs that are not in the spec and are left alone: %s" % (spec.name, spec.name, ", ".join(others)))
+
+
+def _check_lv(plan: StackPlan, volume: Volume, found: Lv, size: int) -> None:
+    what = "LV %s/%s" % (found.vg, found.name)
+    if found.stripes != len(plan.legs) or set(found.kinds) != {"striped"}:
+        layout = "%d stripes" % found.stripes if set(found.kinds) == {"striped"} else ", ".join(found.kinds)
+        _rebuild(plan, what, "a layout of %s" % layout, "%d stripes" % len(plan.legs))
+    elif found.stripe_bytes != plan.stripe and (plan.spec.stripe_bytes or not _fits(found.stripe_bytes, plan.grain)):
+        _rebuild(plan, what, "stripes of %s" % human(found.stripe_bytes), human(plan.stripe))
+    elif found.size != size:
+        _rebuild(plan, what, "%s (%d bytes)" % (human(found.size), found.size), "%s (%d bytes)" % (human(size), size))
+    elif not found.active:
+        plan.refusals.append("%s: %s exists but is not active; run: lvchange -ay %s/%s" % (plan.spec.name, what, found.vg, found.name))
+    elif found.stripe_bytes != plan.stripe:
+        plan.stripes[volume.name] = found.stripe_bytes
+
+
+def _fits(stripe: int, grain: int) -> bool:
+    return is_power_of_two(stripe) and stripe % grain == 0
+
+
+# --- ext4 and mounts -------------------------------------------------------------------------------
+
+
+def _volume_device(plan: StackPlan, seen: Observation, number: int, volume: Volume) -> Tuple[str, Optional[Node]]:
+    if plan.spec.layout == "striped":
+        return "/dev/%s/%s" % (plan.spec.name, volume.name), seen.lv_node(plan.spec.name, volume.name)
+    leg = sorted(plan.legs, key=lambda one: one.index)[number]
+    return _part_path(leg, plan.spec.name, seen.nodes[leg.devno].identity.key), leg.node
+
+
+def _volume_legs(plan: StackPlan, number: int) -> List[Leg]:
+    ordered = sorted(plan.legs, key=lambda one: one.index)
+    return ordered if plan.spec.layout == "striped" else [ordered[number]]
+
+
+def ext4_geometry(plan: StackPlan, number: int) -> Tuple[int, int]:
+    """stride and stripe_width of a volume, in blocks: the stripe on each leg, and all legs together.
+
+    Without stripes both are the grain, so that mke2fs never takes a device's own fill value instead.
+    """
+    legs = _volume_legs(plan, number)
+    stripe = plan.stripes.get(plan.spec.volumes[number].name, plan.stripe)
+    unit = stripe if plan.spec.layout == "striped" else legs[0].geometry.grain_bytes
+    stride = max(unit // BLOCK, 1)
+    return stride, stride * len(legs)
+
+
+def _plan_filesystems(plan: StackPlan, seen: Observation) -> None:
+    spec = plan.spec
+    for number, volume in enumerate(spec.volumes):
+        device, node = _volume_device(plan, seen, number, volume)
+        stride, width = ext4_geometry(plan, number)
+        found = seen.filesystems.get(node.devno) if node else None
+        if node and found:
+            _check_ext4(plan, volume, found, stride, width)
+            continue
+        if node:
+            _check_empty(plan, seen, node, volume)
+        keys = [seen.nodes[leg.devno].identity.key for leg in _volume_legs(plan, number)]
+        identifier = filesystem_uuid(spec.name, volume.name, keys)
+        lazy = int(volume.lazy_init)
+        options = "-b %d -m 0 -L %s -U %s -E stride=%d,stripe_width=%d,lazy_itable_init=%d,lazy_journal_init=%d" % (
+            BLOCK,
+            volume.label,
+            identifier,
+            stride,
+            width,
+            lazy,
+            lazy,
+        )
+        if volume.bytes_per_inode:
+            options += " -i %d" % volume.bytes_per_inode
+        plan.steps.append(
+            {
+                "action": "filesystem",
+                "stack": spec.name,
+                "volume": volume.name,
+                "device": device,
+                "fstype": "ext4",
+                "options": options,
+                "uuid": identifier,
+                "summary": "ext4 '%s' on %s, stride %d, stripe_width %d" % (volume.label, device, stride, width),
+            }
+        )
+
+
+def _check_empty(plan: StackPlan, seen: Observation, node: Node, volume: Volume) -> None:
+    what = ", ".join(signature.text for signature in seen.signatures.get(node.devno, []))
+    if node.devno in seen.faults:
+        what = seen.faults[node.devno]
+    if seen.children(node.devno) or seen.pv(node.devno):
+        what = what or "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
+    if what:
+        plan.refusals.append("%s: volume '%s' (%s) carries %s [signature]; it is left alone" % (plan.spec.name, volume.name, node.path, what))
+
+
+def _check_ext4(plan: StackPlan, volume: Volume, found: Ext4, stride: int, width: int) -> None:
+    what = "the filesystem of volume '%s'" % volume.name
+    if (found.stride, found.stripe_width, found.block) != (stride, width, BLOCK):
+        _rebuild(
+            plan,
+            what,
+            "blocks of %d, stride %d, stripe_width %d" % (found.block, found.stride, found.stripe_width),
+            "blocks of %d, stride %d, stripe_width %d" % (BLOCK, stride, width),
+        )
+    if found.label != volume.label:
+        plan.warnings.append("%s: %s is labelled '%s', not '%s'; change it with tune2fs -L" % (plan.spec.name, what, found.label, volume.label))
+
+
+def _plan_mounts(plan: StackPlan, seen: Observation) -> None:
+    spec = plan.spec
+    mounts = []
+    for number, volume in enumerate(spec.volumes):
+        if not volume.mount:
+            continue
+        _device, node = _volume_device(plan, seen, number, volume)
+        found = seen.filesystems.get(node.devno) if node else None
+        keys = [seen.nodes[leg.devno].identity.key for leg in _volume_legs(plan, number)]
+        identifier = found.uuid if found else filesystem_uuid(spec.name, volume.name, keys)
+        wanted = _mount_step(spec, volume, identifier, seen)
+        _check_mount(plan, seen, volume, node, identifier)
+        changes = _mount_changes(seen, volume, node, wanted)
+        if changes:
+            mounts.append(dict(wanted, changes=changes))
+    units = _units(spec)
+    stale = {name: text for name, text in units.items() if seen.drop_ins.get(name, "").strip() != text.strip()}
+    timer = any(volume.discard == "timer" and volume.mount for volume in spec.volumes) and not seen.timer_enabled
+    if mounts or stale or timer:
+        words = ["%s: %s" % (mount["path"], ", ".join(mount["changes"])) for mount in mounts]
+        words += ["drop-in %s" % name for name in stale] + (["fstrim.timer enabled"] if timer else [])
+        plan.steps.append(
+            {"action": "mount", "stack": spec.name, "mounts": mounts, "drop_ins": stale, "enable_fstrim_timer": timer, "summary": "mount " + "; ".join(words)}
+        )
+
+
+def _mount_step(spec: Stack, volume: Volume, identifier: str, seen: Observation) -> Dict[str, Any]:
+    return {
+        "stack": spec.name,
+        "volume": volume.name,
+        "path": volume.mount,
+        "uuid": identifier,
+        "fstype": "ext4",
+        "options": volume.fstab_options,
+        "passno": 2,
+        "owner": seen.users.get(volume.owner, -1),
+        "group": seen.groups.get(volume.group, -1),
+        "mode": volume.mode,
+        "selinux_context": volume.selinux_context if seen.selinux else "",
+    }
+
+
+def drop_in_file(unit: str, stack: str) -> str:
+    """Where a unit's dependency on a stack's mounts is kept, systemd.unit(5)."""
+    return "/etc/systemd/system/%s.d/50-plumbline-%s.conf" % (unit, stack)
+
+
+def _units(spec: Stack) -> Dict[str, str]:
+    needed: Dict[str, List[str]] = {}
+    for volume in spec.volumes:
+        for unit in volume.required_by:
+            needed.setdefault(unit, []).append(volume.mount)
+    text = "# Written by plumbline.ssd: this unit does not start without its volumes.\n[Unit]\nRequiresMountsFor=%s\n"
+    return {drop_in_file(unit, spec.name): text % " ".join(paths) for unit, paths in needed.items()}
+
+
+def drop_in_files(stacks: Iterable[Stack]) -> List[str]:
+    """All drop-ins that the stacks ask for."""
+    return [name for stack in stacks for name in _units(stack)]
+
+
+def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optional[Node], identifier: str) -> None:
+    """Refuse a mount point that is somebody else's, and an owner that the host does not know."""
+    name, path = plan.spec.name, volume.mount
+    own = node.devno if node else ""
+    for mount in seen.mounts:
+        if mount.here and mount.target == path and mount.devno != own:
+            device = seen.nodes[mount.devno].path if mount.devno in seen.nodes else mount.devno
+            plan.refusals.append("%s: %s is the mount point of %s [mounted]; name another for volume '%s'" % (name, path, device, volume.name))
+        if mount.here and own and mount.devno == own and mount.target != path:
+            plan.refusals.append("%s: volume '%s' is mounted on %s; wanted %s; unmount it first" % (name, volume.name, mount.target, path))
+    for entry in seen.fstab:
+        if entry.target == path and entry.spec != "UUID=" + identifier:
+            plan.refusals.append("%s: fstab has %s for %s already; wanted UUID=%s; take that line out first" % (name, entry.spec, path, identifier))
+    state = seen.directories.get(path)
+    mounted = any(mount.here and mount.target == path for mount in seen.mounts)
+    if state and state.exists and not mounted:
+        if not state.is_directory:
+            what = "a symbolic link to %s" % state.symlink if state.symlink else "no directory"
+            plan.refusals.append("%s: mount point %s is %s; wanted an empty directory or nothing" % (name, path, what))
+        elif state.entries:
+            plan.refusals.append("%s: mount point %s holds %d entries, which the mount would hide; empty it or name another" % (name, path, state.entries))
+    for what, word, known in (("owner", volume.owner, seen.users), ("group", volume.group, seen.groups)):
+        if word and word not in known:
+            plan.refusals.append("%s: %s '%s' of volume '%s' is not known to this host; create it first" % (name, what, word, volume.name))
+
+
+def _mount_changes(seen: Observation, volume: Volume, node: Optional[Node], wanted: Mapping[str, Any]) -> List[str]:
+    """What has to change so that the volume is in fstab, mounted, and its root directory as asked."""
+    changes = []
+    line = next((entry for entry in seen.fstab if entry.target == volume.mount), None)
+    if line is None:
+        changes.append("fstab line")
+    elif (line.fstype, set(line.options), line.passno) != ("ext4", set(str(wanted["options"]).split(",")), 2):
+        changes.append("fstab options %s → %s" % (",".join(line.options), wanted["options"]))
+    live = next((mount for mount in seen.mounts if node and mount.here and mount.devno == node.devno and mount.target == volume.mount), None)
+    if live is None:
+        return changes + ["mounted"]
+    missing, extra = option_drift(volume.mount_options, live.options)
+    if missing or extra:
+        changes.append("remounted: %s" % ", ".join(["+" + option for option in missing] + ["-" + option for option in extra]))
+    state = seen.directories.get(volume.mount)
+    if state:
+        for word, found in (("owner", state.owner), ("group", state.group)):
+            if wanted[word] >= 0 and wanted[word] != found:
+                changes.append("%s %d → %d" % (word, found, wanted[word]))
+        if volume.mode and volume.mode != state.mode:
+            changes.append("mode %s → %s" % (state.mode, volume.mode))
+    return changes

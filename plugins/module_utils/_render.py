@@ -1,0 +1,138 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""What a person reads: the stack as a drawing for ``--diff``, and the table of the static proof. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import BLOCK, Plan, StackPlan, ext4_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Volume
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack import ERROR, Layer, View
+
+
+def draw_wanted(plan: StackPlan, seen: Observation) -> List[str]:
+    """The stack as the plan would leave it."""
+    spec = plan.spec
+    grains = {leg.geometry.grain.source for leg in plan.legs}
+    shape = "striped over %d devices, stripe %s" % (len(plan.legs), human(plan.stripe)) if spec.layout == "striped" else "one filesystem per device"
+    lines = ["%s: %s, grain %s (%s)" % (spec.name, shape, human(plan.grain), "; ".join(sorted(grains)))]
+    for leg in sorted(plan.legs, key=lambda one: one.index):
+        node = seen.nodes[leg.devno]
+        lines.append("  %s  %s  %s  %s" % (node.name, node.identity.model or node.kind, node.identity.serial or "-", human(node.size)))
+        lines.append("    %s + %s  partition plumbline:%s:%d" % (human(leg.start), human(leg.size), spec.name, leg.index))
+        lines.append("    %s at the end  reserve" % human(node.size - leg.start - leg.size))
+    if spec.layout == "striped":
+        lines.append("  VG %s  extents of %s, data at %s of each partition" % (spec.name, human(plan.extent), human(plan.data_start)))
+    for number, volume in enumerate(spec.volumes):
+        lines += _draw_volume(plan, number, volume)
+    return lines
+
+
+def _draw_volume(plan: StackPlan, number: int, volume: Volume) -> List[str]:
+    stride, width = ext4_geometry(plan, number)
+    lines = []
+    if plan.spec.layout == "striped":
+        size = plan.sizes.get(volume.name, 0)
+        stripe = plan.stripes.get(volume.name, plan.stripe)
+        lines.append("    LV %s  %s, %d stripes of %s" % (volume.name, human(size), len(plan.legs), human(stripe)))
+    where = "on partition %d" % number if plan.spec.layout == "separate" else "on LV %s" % volume.name
+    lines.append("      ext4 '%s' %s  blocks of %d, stride %d, stripe_width %d" % (volume.label, where, BLOCK, stride, width))
+    if volume.mount:
+        lines.append("      mounted on %s  %s" % (volume.mount, volume.fstab_options))
+    return lines
+
+
+def draw_found(plan: StackPlan, seen: Observation) -> List[str]:
+    """The same devices as they are."""
+    lines = ["%s:" % plan.spec.name]
+    lines += ["  %s" % _guards.describe(seen, leg.devno) for leg in plan.legs]
+    remaining = {str(step["action"]) for step in plan.steps}
+    standing = [word for action, word in _PARTS if action in plan.planned and action not in remaining]
+    return lines + (["  in place: %s" % ", ".join(standing)] if standing else [])
+
+
+_PARTS = (("partition", "partitions"), ("volume_group", "VG"), ("logical_volume", "LVs"), ("filesystem", "filesystems"), ("mount", "mounts"))
+
+
+def diff(plan: Plan, seen: Observation) -> Dict[str, str]:
+    """``before`` and ``after`` for ``--diff``: the stacks as found, and as the plan would leave them."""
+    before: List[str] = []
+    after: List[str] = []
+    for stack in plan.stacks:
+        wanted = draw_wanted(stack, seen) if stack.legs else []
+        after += wanted
+        before += draw_found(stack, seen) if stack.steps else wanted
+    return {"before": "\n".join(before) + "\n", "after": "\n".join(after) + "\n", "before_header": "stacks as found", "after_header": "stacks as planned"}
+
+
+def steps_report(plan: Plan) -> List[str]:
+    """One line a step."""
+    if not plan.steps:
+        return ["as asked: no step is left"]
+    return ["step %d: %s" % (number, step["summary"]) for number, step in enumerate(plan.steps, 1)]
+
+
+def table(rows: Sequence[Sequence[str]]) -> List[str]:
+    """Columns of equal width, two blanks between them, nothing behind the last."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+
+
+def view_report(view: View) -> List[str]:
+    """The static proof of one stack: a row for each layer on each leg (one for all where they agree), then findings."""
+    title = "%s%s" % (view.name, " on %s" % view.mount if view.mount else "")
+    rows: List[Tuple[str, ...]] = [("layer", "name", "leg", "start (bytes)", "phase", "")]
+    for layer in view.layers:
+        rows += _layer_rows(layer)
+    lines = [title] + ["  " + line for line in table(rows)]
+    for finding in view.findings:
+        lines.append("  %s: %s" % ("FAIL" if finding.level == ERROR else "note", finding.text))
+    if not any(finding.level == ERROR for finding in view.findings):
+        everywhere = all(leg.aligned for layer in view.layers for leg in layer.legs)
+        lines.append("  aligned: every layer on every leg" if everywhere else "  aligned: the data on every leg, though not every layer")
+    return lines
+
+
+def _layer_rows(layer: Layer) -> List[Tuple[str, ...]]:
+    names = ", ".join(layer.names)
+    words = _words(layer)
+    if not layer.legs:
+        return [(layer.kind, names, "", "", "", words)]
+    groups: Dict[Tuple[int, int, int, int], List[str]] = {}
+    for leg in layer.legs:
+        groups.setdefault((leg.start, leg.phase, leg.wanted, leg.grain), []).append(leg.device)
+    rows: List[Tuple[str, ...]] = []
+    for (start, phase, wanted, grain), devices in groups.items():
+        state = "%d of %d" % (phase, grain) + ("" if phase == wanted else ", wanted %d" % wanted)
+        everywhere = len(groups) == 1 and len(set(devices)) > 1
+        place = "all %d" % len(set(devices)) if everywhere else ", ".join(dict.fromkeys(devices))
+        first = not rows
+        rows.append((layer.kind if first else "", names if first else "", place, str(start), state, words if first else ""))
+    return rows
+
+
+def _words(layer: Layer) -> str:
+    facts: Dict[str, Any] = dict(layer.facts)
+    if layer.kind == "device":
+        return ", ".join(dict.fromkeys(word for word in facts.get("model", []) if word))
+    if layer.kind == "pv":
+        return "VG %s" % (facts.get("vg") or "-")
+    if facts.get("stripe_size"):
+        return "%d stripes of %s" % (facts["stripes"], human(facts["stripe_size"]))
+    if layer.kind == "filesystem":
+        if "stride" in facts:
+            return "ext4, stride %d, stripe_width %d" % (facts["stride"], facts["stripe_width"])
+        return str(facts.get("type", ""))
+    if layer.kind == "mount":
+        return ",".join(facts.get("options", []))
+    return ""

@@ -1,0 +1,77 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""What every module of the collection does with Ansible: run a tool, demand root, fail with reasons."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, List, NoReturn, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
+
+# Tools speak English and read no user's settings; lvm warns of descriptors that it inherits unless told not to.
+ENVIRONMENT = {"LC_ALL": "C", "LANGUAGE": "C", "LVM_SUPPRESS_FD_WARNINGS": "1"}
+
+
+def runner(module: Any) -> Callable[[Sequence[str]], Tuple[int, str, str]]:
+    """Runs an argv list without a shell, in the C locale."""
+
+    def run(argv: Sequence[str]) -> Tuple[int, str, str]:
+        code, out, err = module.run_command(list(argv), environ_update=ENVIRONMENT, handle_exceptions=False)
+        return code, out, err
+
+    return _guarded(run)
+
+
+def feed_runner(module: Any) -> Callable[[Sequence[str], str], Tuple[int, str, str]]:
+    """Like runner(), with text for the tool's standard input."""
+
+    def run(argv: Sequence[str], text: str) -> Tuple[int, str, str]:
+        code, out, err = module.run_command(list(argv), data=text or None, environ_update=ENVIRONMENT, handle_exceptions=False)
+        return code, out, err
+
+    return _guarded(run)
+
+
+def _guarded(run: Callable[..., Tuple[int, str, str]]) -> Callable[..., Tuple[int, str, str]]:
+    def guarded(argv: Sequence[str], *rest: str) -> Tuple[int, str, str]:
+        try:
+            return run(argv, *rest)
+        except OSError as fault:
+            raise PlumblineError("%s could not be run: %s" % (argv[0], fault.strerror or fault)) from fault
+
+    return guarded
+
+
+def need_root() -> None:
+    """Raise PlumblineError where the module does not run as root."""
+    if os.geteuid() != 0:
+        raise PlumblineError("root is missing: the module runs as user %d; set become: true on the play or the task" % os.geteuid())
+
+
+def exit_refused(module: Any, fault: PlumblineError) -> NoReturn:
+    """Fail the module with the message and its reasons, and nothing else."""
+    module.fail_json(msg=fault.msg, **({"reasons": fault.reasons} if fault.reasons else {}))
+    raise SystemExit(1)
+
+
+def device_path(name: str) -> str:
+    """A name below /dev/disk/by-id, or a path, as a path."""
+    return name if name.startswith("/") else "/dev/disk/by-id/" + name
+
+
+def missing_devices(seen: Observation, asked: Sequence[str]) -> None:
+    """Raise PlumblineError for the devices that are not there, with the nearest name of each."""
+    reasons: List[str] = []
+    for path in asked:
+        if path not in seen.paths:
+            reasons.append("device %s is not there%s" % (path, nearest(path.rsplit("/", 1)[-1], seen.links)))
+    if reasons:
+        raise PlumblineError(reasons[0], reasons)

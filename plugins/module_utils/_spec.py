@@ -1,0 +1,461 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""What a user writes, read and checked in one place.
+
+Ansible's own argument check names the wrong level and knows no nearest key, so the public variables are
+plain lists and dicts there and are judged here: one line that names the key, where it stands, what was
+wanted and the nearest valid word. Pure: nothing here reads a host.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import MAX_GRAIN
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import (
+    KIB,
+    MIB,
+    human,
+    is_percent,
+    is_power_of_two,
+    parse_share,
+    parse_size,
+)
+
+VARIABLES = ("plumbline_stacks", "plumbline_install")
+LAYOUTS = ("striped", "separate")
+THROUGH = ("partition", "striped_lvm", "filesystem")
+DISCARD_POLICIES = ("timer", "none")
+ERROR_POLICIES = ("continue", "remount-ro", "panic")
+ACCEPTABLE = ("shared_controller", "data_loss_on_power_cut", "stale_data_after_crash")
+
+# GPT names hold 36 UTF-16 units: "plumbline:" + stack + ":" + index must fit.
+_STACK_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")
+_VOLUME_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+# Names that LVM keeps for itself, lvm(8) "VALID NAMES".
+_LVM_NAME = re.compile(r"(?:snapshot|pvmove).*|.*_(?:cdata|cmeta|corig|iorig|mimage|mlog|pmspare|rimage|rmeta|tdata|tmeta|vdata|vorigin|wcorig)(?:_.*)?")
+_OPTION = re.compile(r"[A-Za-z0-9_.:=/+@-]+")
+_USER = re.compile(r"(?:[a-z_][a-z0-9_.-]{0,31}\$?|[0-9]{1,10})")
+_MODE = re.compile(r"[0-7]{3,4}")
+_UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]{1,200}\.(?:service|socket|target|slice|scope|timer|mount)")
+_LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,16}")
+_DEVICE = re.compile(r"[A-Za-z0-9_.:+=,@#%-]{1,200}")
+_CONTEXT = re.compile(r"[A-Za-z0-9_]+:[A-Za-z0-9_]+:[A-Za-z0-9_]+(?::[A-Za-z0-9_:.,-]+)?")
+
+# Mounting over one of these would hide the running system.
+_SYSTEM_DIRECTORIES = frozenset(
+    "/ /bin /boot /boot/efi /dev /etc /home /lib /lib32 /lib64 /lost+found /media /mnt /opt /proc /root /run /sbin /srv /sys /tmp /usr /var "
+    "/usr/bin /usr/lib /usr/local /usr/sbin /usr/share /var/cache /var/lib /var/log /var/run /var/spool /var/tmp".split()
+)
+_SYSTEM_TREES = ("/proc/", "/sys/", "/dev/", "/run/", "/boot/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib64/")
+
+_STACK_KEYS = ("name", "devices", "layout", "reserve", "stripe_size", "extent_size", "geometry", "volumes", "accept", "blank_proof")
+_VOLUME_KEYS = (
+    "name", "size", "mount", "label", "mount_options", "owner", "group", "mode", "errors", "bytes_per_inode",
+    "discard", "selinux_context", "required_by", "lazy_init",
+)  # fmt: skip
+_SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
+_DEVICE_KEYS = ("path", "test_identity")
+_GEOMETRY_KEYS = ("model", "device", "grain", "alignment_offset", "erase_block")
+
+# Options of a mount by which an acknowledged write may be lost, and the acceptance that allows them.
+_RISKS = {
+    "barrier=0": "data_loss_on_power_cut",
+    "nobarrier": "data_loss_on_power_cut",
+    "data=writeback": "stale_data_after_crash",
+}
+# Options that fstab carries for every volume, so that a missing disk does not stop the boot.
+FSTAB_OPTIONS = ("nofail", "x-systemd.device-timeout=30s")
+_RESERVED_OPTIONS = ("nofail", "auto", "noauto", "remount", "bind", "loop", "ro")
+
+
+class DeviceName(NamedTuple):
+    """A device as the user named it; *test_identity* stands in for the identity that a loop device lacks."""
+
+    path: str
+    test_identity: str = ""
+
+
+class Selector(NamedTuple):
+    """Exactly *wanted* devices must match: model by shell pattern, sizes in bytes (0: no bound)."""
+
+    model: str
+    wanted: int
+    min_bytes: int = 0
+    max_bytes: int = 0
+
+
+class Override(NamedTuple):
+    """The operator's own geometry, in bytes, for devices by *model* pattern or by *device* name."""
+
+    model: str
+    device: str
+    values: Mapping[str, int]
+
+
+class Volume(NamedTuple):
+    """One LV (or one partition, layout separate) with its filesystem. Exactly one of *percent*, *size_bytes* counts."""
+
+    name: str
+    percent: float
+    size_bytes: int
+    mount: str
+    label: str
+    mount_options: Tuple[str, ...]
+    owner: str
+    group: str
+    mode: str
+    bytes_per_inode: int
+    discard: str
+    selinux_context: str
+    required_by: Tuple[str, ...]
+    lazy_init: bool
+
+    @property
+    def fstab_options(self) -> str:
+        """The options as fstab carries them."""
+        return ",".join(self.mount_options + FSTAB_OPTIONS)
+
+
+class Stack(NamedTuple):
+    """One entry of ``plumbline_stacks``, checked. *stripe_bytes* and *extent_bytes* 0 mean auto."""
+
+    name: str
+    devices: Tuple[DeviceName, ...]
+    selector: Optional[Selector]
+    layout: str
+    reserve: Mapping[str, float]
+    stripe_bytes: int
+    extent_bytes: int
+    overrides: Tuple[Override, ...]
+    volumes: Tuple[Volume, ...]
+    accept: Tuple[str, ...]
+    blank_proof: str = "sampled"
+    legs: int = 0
+
+
+def check_variables(names: Sequence[str]) -> None:
+    """Refuse a ``plumbline_*`` variable that nothing reads: it is a mistyped one."""
+    for name in names:
+        if name not in VARIABLES:
+            raise PlumblineError("unknown variable '%s'%s; the public variables are %s" % (name, nearest(name, VARIABLES), ", ".join(VARIABLES)))
+
+
+def read_stacks(raw: Any) -> List[Stack]:
+    """Read ``plumbline_stacks``. Raises PlumblineError naming the first thing that is wrong, and where it stands."""
+    if not isinstance(raw, list):
+        raise PlumblineError("plumbline_stacks: found %s; wanted a list of stacks" % _kind(raw))
+    if not raw:
+        raise PlumblineError("plumbline_stacks: the list is empty; wanted at least one stack, with name, devices and volumes")
+    stacks = [_read_stack(entry, "plumbline_stacks[%d]" % number) for number, entry in enumerate(raw)]
+    _unique([stack.name for stack in stacks], "plumbline_stacks: two stacks are named '%s'")
+    _unique([device.path for stack in stacks for device in stack.devices], "plumbline_stacks: device '%s' is named twice")
+    mounts = [volume.mount for stack in stacks for volume in stack.volumes if volume.mount]
+    _unique(mounts, "plumbline_stacks: two volumes are to be mounted on '%s'")
+    labels = [volume.label for stack in stacks for volume in stack.volumes]
+    _unique(labels, "plumbline_stacks: two filesystems are labelled '%s'; set 'label' on one of them")
+    return stacks
+
+
+def _unique(words: Sequence[str], message: str) -> None:
+    seen = set()
+    for word in words:
+        if word in seen:
+            raise PlumblineError(message % word)
+        seen.add(word)
+
+
+def _kind(value: Any) -> str:
+    if value == []:
+        return "an empty list"
+    names = {dict: "a mapping", list: "a list", str: "a string", int: "a number", float: "a number", bool: "a boolean", type(None): "nothing"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _check_keys(entry: Any, valid: Sequence[str], where: str) -> Dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise PlumblineError("%s: found %s; wanted a mapping with %s" % (where, _kind(entry), ", ".join(valid)))
+    for key in entry:
+        if key not in valid:
+            raise PlumblineError("%s: unknown key '%s'%s; valid keys: %s" % (where, key, nearest(str(key), valid), ", ".join(valid)))
+    return entry
+
+
+def _choice(value: Any, valid: Sequence[str], where: str) -> str:
+    if value not in valid:
+        raise PlumblineError("%s: '%s' is not known%s; wanted one of %s" % (where, value, nearest(str(value), valid), ", ".join(valid)))
+    return str(value)
+
+
+def _strings(value: Any, where: str) -> List[str]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise PlumblineError("%s: found %s; wanted a list of strings" % (where, _kind(value)))
+    return value
+
+
+def _match(value: Any, pattern: "re.Pattern[str]", where: str, wanted: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or not pattern.fullmatch(str(value)):
+        raise PlumblineError("%s: '%s' does not fit; wanted %s" % (where, value, wanted))
+    return str(value)
+
+
+def _read_stack(raw: Any, where: str) -> Stack:
+    entry = _check_keys(raw, _STACK_KEYS, where)
+    for key in ("name", "devices", "volumes"):
+        if key not in entry:
+            raise PlumblineError("%s: '%s' is missing" % (where, key))
+    name = _match(entry["name"], _STACK_NAME, where + ".name", "a lower-case letter, then at most 19 lower-case letters, digits or _")
+    where = "plumbline_stacks[%s]" % name
+    layout = _choice(entry.get("layout", "striped"), LAYOUTS, where + ".layout")
+    devices, selector = _read_devices(entry["devices"], where + ".devices")
+    legs = selector.wanted if selector else len(devices)
+    accept = tuple(_choice(word, ACCEPTABLE, where + ".accept") for word in _strings(entry.get("accept", []), where + ".accept"))
+    volumes = _read_volumes(entry["volumes"], name, layout, legs, accept, where + ".volumes")
+    stack = Stack(
+        name=name,
+        devices=devices,
+        selector=selector,
+        layout=layout,
+        reserve=_read_reserve(entry.get("reserve", "10%"), where + ".reserve"),
+        stripe_bytes=_auto_size(entry.get("stripe_size", "auto"), where + ".stripe_size"),
+        extent_bytes=_auto_size(entry.get("extent_size", "auto"), where + ".extent_size"),
+        overrides=_read_overrides(entry.get("geometry", []), where + ".geometry"),
+        volumes=volumes,
+        accept=accept,
+        blank_proof=_choice(entry.get("blank_proof", "sampled"), ("sampled", "full"), where + ".blank_proof"),
+        legs=legs,
+    )
+    _check_layout(stack, entry, where)
+    return stack
+
+
+def _check_layout(stack: Stack, entry: Mapping[str, Any], where: str) -> None:
+    if stack.layout == "separate":
+        for key in ("stripe_size", "extent_size"):
+            if key in entry:
+                raise PlumblineError("%s.%s: layout 'separate' has no stripes; leave it out" % (where, key))
+        if len(stack.volumes) != stack.legs:
+            raise PlumblineError(
+                "%s.volumes: layout 'separate' makes one filesystem per device; found %d volumes for %d devices" % (where, len(stack.volumes), stack.legs)
+            )
+    elif stack.legs < 2:
+        raise PlumblineError("%s.devices: a stripe wants two devices or more; found %d; use layout 'separate' for one" % (where, stack.legs))
+    if stack.stripe_bytes and not is_power_of_two(stack.stripe_bytes):
+        low = 1 << (stack.stripe_bytes.bit_length() - 1)
+        raise PlumblineError(
+            "%s.stripe_size: %s is no power of two, and LVM takes only those; the nearest are %s and %s"
+            % (where, human(stack.stripe_bytes), human(low), human(low * 2))
+        )
+    if stack.stripe_bytes and stack.stripe_bytes < 4 * KIB:
+        raise PlumblineError("%s.stripe_size: %s is below the smallest, 4 KiB" % (where, human(stack.stripe_bytes)))
+    if stack.extent_bytes and (not is_power_of_two(stack.extent_bytes) or stack.extent_bytes < MIB):
+        raise PlumblineError("%s.extent_size: %s does not fit; wanted a power of two of at least 1 MiB" % (where, human(stack.extent_bytes)))
+    if stack.stripe_bytes and stack.extent_bytes and stack.stripe_bytes > stack.extent_bytes:
+        raise PlumblineError("%s.stripe_size: %s is larger than extent_size %s" % (where, human(stack.stripe_bytes), human(stack.extent_bytes)))
+
+
+def _read_devices(raw: Any, where: str) -> Tuple[Tuple[DeviceName, ...], Optional[Selector]]:
+    if isinstance(raw, dict):
+        return (), _read_selector(raw, where)
+    if not isinstance(raw, list) or not raw:
+        raise PlumblineError(
+            "%s: found %s; wanted a list of names below /dev/disk/by-id, or a selector with %s" % (where, _kind(raw), ", ".join(_SELECTOR_KEYS))
+        )
+    return tuple(_read_device(entry, "%s[%d]" % (where, number)) for number, entry in enumerate(raw)), None
+
+
+def _read_device(raw: Any, where: str) -> DeviceName:
+    test_identity = ""
+    if isinstance(raw, dict):
+        entry = _check_keys(raw, _DEVICE_KEYS, where)
+        if "path" not in entry:
+            raise PlumblineError("%s: 'path' is missing" % where)
+        raw = entry["path"]
+        if "test_identity" in entry:
+            test_identity = _match(entry["test_identity"], _DEVICE, where + ".test_identity", "a word of letters, digits and _ . : -")
+    if not isinstance(raw, str):
+        raise PlumblineError("%s: found %s; wanted a name below /dev/disk/by-id" % (where, _kind(raw)))
+    name = raw
+    for prefix in ("/dev/disk/by-id/", "/dev/"):
+        if name.startswith(prefix):
+            name = name[len(prefix) :]
+            break
+    if not _DEVICE.fullmatch(name) or name in (".", ".."):
+        raise PlumblineError("%s: '%s' does not name a device; wanted a name below /dev/disk/by-id, such as nvme-MODEL_SERIAL" % (where, raw))
+    return DeviceName(raw if raw.startswith("/dev/") else "/dev/disk/by-id/" + raw, test_identity)
+
+
+def _read_selector(raw: Any, where: str) -> Selector:
+    entry = _check_keys(raw, _SELECTOR_KEYS, where)
+    for key in ("model", "count"):
+        if key not in entry:
+            raise PlumblineError("%s: '%s' is missing" % (where, key))
+    count = entry["count"]
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 64:
+        raise PlumblineError("%s.count: '%s' does not fit; wanted a number of devices from 1 to 64" % (where, count))
+    if not isinstance(entry["model"], str) or not entry["model"].strip():
+        raise PlumblineError("%s.model: '%s' does not fit; wanted a model name or a shell pattern such as MZQL2*" % (where, entry["model"]))
+    low = parse_size(entry["min_size"], where + ".min_size") if "min_size" in entry else 0
+    high = parse_size(entry["max_size"], where + ".max_size") if "max_size" in entry else 0
+    if high and low > high:
+        raise PlumblineError("%s: min_size %s is above max_size %s, so no device can match" % (where, human(low), human(high)))
+    return Selector(
+        model=entry["model"],
+        wanted=count,
+        min_bytes=low,
+        max_bytes=high,
+    )
+
+
+def _read_reserve(raw: Any, where: str) -> Mapping[str, float]:
+    if raw in (0, "0", "0%") and not isinstance(raw, bool):
+        return {"percent": 0.0}
+    if is_percent(raw):
+        share = parse_share(raw, where)
+        if share > 90:
+            raise PlumblineError("%s: %s leaves too little of the device; wanted at most 90%%" % (where, raw))
+        return {"percent": share}
+    return {"bytes": parse_size(raw, where)}
+
+
+def _auto_size(raw: Any, where: str) -> int:
+    if raw == "auto":
+        return 0
+    size = parse_size(raw, where)
+    if not size:
+        raise PlumblineError("%s: 0 does not fit; wanted 'auto' or a size such as 64KiB" % where)
+    return size
+
+
+def _read_overrides(raw: Any, where: str) -> Tuple[Override, ...]:
+    if not isinstance(raw, list):
+        raise PlumblineError("%s: found %s; wanted a list of mappings with %s" % (where, _kind(raw), ", ".join(_GEOMETRY_KEYS)))
+    overrides = []
+    for number, item in enumerate(raw):
+        here = "%s[%d]" % (where, number)
+        entry = _check_keys(item, _GEOMETRY_KEYS, here)
+        if ("model" in entry) == ("device" in entry):
+            raise PlumblineError("%s: wanted exactly one of 'model' (a pattern) and 'device' (a name)" % here)
+        values: Dict[str, int] = {key: parse_size(entry[key], "%s.%s" % (here, key)) for key in ("grain", "alignment_offset", "erase_block") if key in entry}
+        if not values:
+            raise PlumblineError("%s: wanted at least one of grain, alignment_offset, erase_block" % here)
+        if "grain" in values and (values["grain"] % 512 or not 512 <= values["grain"] <= MAX_GRAIN):
+            raise PlumblineError("%s.grain: %s does not fit; wanted a multiple of 512 B, at most %s" % (here, human(values["grain"]), human(MAX_GRAIN)))
+        overrides.append(Override(str(entry.get("model", "")), str(entry.get("device", "")), values))
+    return tuple(overrides)
+
+
+def _read_volumes(raw: Any, stack: str, layout: str, legs: int, accept: Sequence[str], where: str) -> Tuple[Volume, ...]:
+    if not isinstance(raw, list) or not raw:
+        raise PlumblineError("%s: found %s; wanted a list of at least one volume with name, size and mount" % (where, _kind(raw)))
+    volumes = tuple(_read_volume(entry, stack, layout, len(raw), accept, "%s[%d]" % (where, number)) for number, entry in enumerate(raw))
+    _unique([volume.name for volume in volumes], where + ": two volumes are named '%s'")
+    total = round(sum(volume.percent for volume in volumes), 6)  # 11.3 + 12.8 + 16.8 + 24 + 20.9 + 14.2 is more in binary
+    if layout == "striped" and total > 100:
+        shares = " + ".join("%g%%" % volume.percent for volume in volumes if volume.percent)
+        raise PlumblineError("%s: the sizes add up to %g%% (%s); wanted at most 100%%" % (where, total, shares))
+    return volumes
+
+
+def _read_volume(raw: Any, stack: str, layout: str, count: int, accept: Sequence[str], where: str) -> Volume:
+    entry = _check_keys(raw, _VOLUME_KEYS, where)
+    if "name" not in entry:
+        raise PlumblineError("%s: 'name' is missing" % where)
+    name = _match(entry["name"], _VOLUME_NAME, where + ".name", "a lower-case letter, then at most 31 lower-case letters, digits or _")
+    if layout == "striped" and _LVM_NAME.fullmatch(name):
+        raise PlumblineError("%s.name: '%s' is a name that LVM keeps for itself; choose another" % (where, name))
+    where = where[: where.rindex("[")] + "[%s]" % name
+    percent, size = _read_size(entry, layout, count, where)
+    label = "%s-%s" % (stack, name)
+    label = label if len(label) <= 16 else name[:16]
+    if "label" in entry:
+        label = _match(entry["label"], _LABEL, where + ".label", "1 to 16 letters, digits and _ . : - (ext4 keeps 16 bytes)")
+    inode = parse_size(entry["bytes_per_inode"], where + ".bytes_per_inode") if "bytes_per_inode" in entry else 0
+    if "bytes_per_inode" in entry and not (KIB <= inode <= 64 * MIB):
+        raise PlumblineError("%s.bytes_per_inode: %s does not fit; wanted 1 KiB to 64 MiB" % (where, human(inode)))
+    lazy = entry.get("lazy_init", False)
+    if not isinstance(lazy, bool):
+        raise PlumblineError("%s.lazy_init: '%s' does not fit; wanted true or false" % (where, lazy))
+    mount = _read_mount(entry["mount"], where + ".mount") if "mount" in entry else ""
+    for key in ("mount_options", "owner", "group", "mode", "errors", "required_by", "selinux_context"):
+        if key in entry and not mount:
+            raise PlumblineError("%s.%s: the volume has no 'mount'" % (where, key))
+    units = tuple(
+        _match(unit, _UNIT, where + ".required_by", "names of systemd units, such as postgresql.service")
+        for unit in _strings(entry.get("required_by", []), where + ".required_by")
+    )
+    return Volume(
+        name=name,
+        percent=percent,
+        size_bytes=size,
+        mount=mount,
+        label=label,
+        mount_options=_read_mount_options(entry, accept, where),
+        owner=_match(entry["owner"], _USER, where + ".owner", "a user name or a number") if "owner" in entry else "",
+        group=_match(entry["group"], _USER, where + ".group", "a group name or a number") if "group" in entry else "",
+        mode=_read_mode(entry["mode"], where + ".mode") if "mode" in entry else "",
+        bytes_per_inode=inode,
+        discard=_choice(entry.get("discard", "timer"), DISCARD_POLICIES, where + ".discard"),
+        selinux_context=_match(entry["selinux_context"], _CONTEXT, where + ".selinux_context", "user:role:type:level") if "selinux_context" in entry else "",
+        required_by=units,
+        lazy_init=lazy,
+    )
+
+
+def _read_size(entry: Mapping[str, Any], layout: str, count: int, where: str) -> Tuple[float, int]:
+    if layout == "separate":
+        if entry.get("size", "100%") != "100%":
+            raise PlumblineError("%s.size: layout 'separate' gives a volume its whole partition; leave it out and set 'reserve'" % where)
+        return 100.0, 0
+    if "size" not in entry:
+        if count > 1:
+            raise PlumblineError("%s: 'size' is missing; with several volumes each wants one, for example 30%%" % where)
+        return 100.0, 0
+    if is_percent(entry["size"]):
+        return parse_share(entry["size"], where + ".size"), 0
+    size = parse_size(entry["size"], where + ".size")
+    if size < 8 * MIB:
+        raise PlumblineError("%s.size: %s is too small; wanted at least 8 MiB" % (where, human(size)))
+    return 0.0, size
+
+
+def _read_mode(raw: Any, where: str) -> str:
+    if isinstance(raw, int):
+        raise PlumblineError("%s: %s is a number, which YAML may have read as octal; write it in quotes, for example '0750'" % (where, raw))
+    return _match(raw, _MODE, where, "an octal mode in quotes, for example '0750'").zfill(4)
+
+
+def _read_mount(raw: Any, where: str) -> str:
+    if not isinstance(raw, str) or not raw.startswith("/"):
+        raise PlumblineError("%s: '%s' does not fit; wanted an absolute path such as /data01" % (where, raw))
+    if posixpath.normpath(raw) != raw or raw.startswith("//"):
+        raise PlumblineError("%s: '%s' is not normalised; wanted %s" % (where, raw, posixpath.normpath("/" + raw.lstrip("/"))))
+    if not re.fullmatch(r"[A-Za-z0-9/._+:@-]+", raw) or len(raw) > 255:
+        raise PlumblineError("%s: '%s' holds a character that does not belong in a mount point; wanted letters, digits and / . _ + : @ -" % (where, raw))
+    if raw in _SYSTEM_DIRECTORIES or raw.startswith(_SYSTEM_TREES):
+        raise PlumblineError("%s: '%s' belongs to the system; mounting over it would hide what is there" % (where, raw))
+    return raw
+
+
+def _read_mount_options(entry: Mapping[str, Any], accept: Sequence[str], where: str) -> Tuple[str, ...]:
+    here = where + ".mount_options"
+    options = [_match(word, _OPTION, here, "one option a list item, such as noatime") for word in _strings(entry.get("mount_options", ["noatime"]), here)]
+    for option in options:
+        if option in _RESERVED_OPTIONS or option.startswith(("x-systemd.device-timeout", "errors=")):
+            raise PlumblineError("%s: '%s' is not taken here%s" % (here, option, "; set 'errors'" if option.startswith("errors=") else ""))
+        risk = _RISKS.get(option)
+        if risk and risk not in accept:
+            raise PlumblineError("%s: '%s' can lose data; it wants accept: [%s] on the stack" % (here, option, risk))
+    if "errors" in entry:
+        options.append("errors=" + _choice(entry["errors"], ERROR_POLICIES, where + ".errors"))
+    _unique(options, here + ": option '%s' is named twice")
+    return tuple(options)

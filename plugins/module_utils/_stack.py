@@ -1,0 +1,387 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""The static proof: where every layer of a stack begins on every leg, and which layer is off. Pure.
+
+A position is followed down through the kernel's own mappings to the disks. In a striped mapping of n legs
+with chunk c, the position r lies in row r // (n*c); the layer's grid has on every leg the address
+``leg + row * c + r % c``, which is what is reported, so one number per leg and layer says it all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ext4, Node, Observation, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import better_format
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human, lcm, round_up
+
+ERROR = "error"  # the proof fails
+WARNING = "warning"  # worth a look; fails nothing
+# Deeper than any sane stack; a loop in what the kernel says would otherwise never end.
+_MAX_DEPTH = 32
+
+
+class LegStart(NamedTuple):
+    """One layer on one leg: its first byte there, that byte's phase, and the phase that the flash has."""
+
+    device: str
+    start: int
+    phase: int
+    wanted: int
+    grain: int
+    node: str = ""  # the layer's own device there
+
+    @property
+    def aligned(self) -> bool:
+        return self.phase == self.wanted
+
+    def as_dict(self) -> Dict[str, Any]:
+        shown = {key: value for key, value in self._asdict().items() if key != "node"}
+        return dict(shown, aligned=self.aligned)
+
+
+class Layer(NamedTuple):
+    """One layer of a stack; *names* in the order of the legs, *facts* what else it says of itself."""
+
+    kind: str
+    names: Tuple[str, ...]
+    legs: Tuple[LegStart, ...]
+    facts: Mapping[str, Any] = {}
+
+    def as_dict(self) -> Dict[str, Any]:
+        return {"layer": self.kind, "names": list(self.names), "legs": [leg.as_dict() for leg in self.legs], **dict(self.facts)}
+
+
+class Finding(NamedTuple):
+    """One thing wrong: in which layer, on what, what it is, what it should be."""
+
+    level: str
+    layer: str
+    name: str
+    found: str
+    wanted: str
+
+    def as_dict(self) -> Dict[str, str]:
+        return dict(self._asdict(), text=self.text)
+
+    @property
+    def text(self) -> str:
+        return "%s %s: %s; wanted %s" % (self.layer, self.name, self.found, self.wanted)
+
+
+class View(NamedTuple):
+    """One stack as it stands: from its disks to its filesystem and mount."""
+
+    name: str
+    devno: str
+    layers: Tuple[Layer, ...]
+    findings: Tuple[Finding, ...]
+    mount: str = ""
+
+    def as_dict(self) -> Dict[str, Any]:
+        return {
+            "name": self.name,
+            "mount": self.mount,
+            "layers": [layer.as_dict() for layer in self.layers],
+            "findings": [finding.as_dict() for finding in self.findings],
+        }
+
+
+def starts(seen: Observation, devno: str, offset: int, depth: int = 0) -> List[Tuple[str, int]]:
+    """Follow byte *offset* of a device down: (disk, byte there) for every leg."""
+    node = seen.nodes.get(devno)
+    segment = _segment_at(node, offset) if node else None
+    if segment is None or not segment.legs or depth > _MAX_DEPTH:
+        return [(devno, offset)]
+    found: List[Tuple[str, int]] = []
+    for child, first in segment.legs:
+        found += starts(seen, child, first + _on_leg(segment, offset - segment.start), depth + 1)
+    return found
+
+
+def _segment_at(node: Node, offset: int) -> Optional[Segment]:
+    for segment in node.segments:
+        if segment.start <= offset < segment.start + segment.length:
+            return segment
+    return node.segments[-1] if node.segments else None
+
+
+def _on_leg(segment: Segment, within: int) -> int:
+    if not segment.chunk:
+        return within
+    row = within // (segment.chunk * data_legs(segment))
+    return row * segment.chunk + within % segment.chunk
+
+
+def _from_leg(segment: Segment, within: int) -> int:
+    """The reverse of _on_leg(), for the first leg of a row."""
+    if not segment.chunk:
+        return within
+    return within // segment.chunk * segment.chunk * data_legs(segment) + within % segment.chunk
+
+
+def data_legs(segment: Segment) -> int:
+    """How many legs carry data in one row: RAID 5 spends one on parity, RAID 6 two, RAID 10 half (md(4))."""
+    count = len(segment.legs)
+    return max({"raid5": count - 1, "raid4": count - 1, "raid6": count - 2, "raid10": count // 2}.get(segment.kind, count), 1)
+
+
+def below(seen: Observation, devno: str) -> List[List[str]]:
+    """The nodes under a node and itself, by level: level 0 are the disks."""
+    depths: Dict[str, int] = {}
+
+    def depth(one: str, guard: int = 0) -> int:
+        if one in depths or one not in seen.nodes or guard > _MAX_DEPTH:
+            return depths.get(one, 0)
+        children = list(dict.fromkeys(child for segment in seen.nodes[one].segments for child, _first in segment.legs))
+        if not children and seen.nodes[one].slaves:
+            children = list(seen.nodes[one].slaves)
+        depths[one] = 1 + max(depth(child, guard + 1) for child in children) if children else 0
+        return depths[one]
+
+    top = depth(devno)
+    return [[one for one, level in depths.items() if level == wanted] for wanted in range(top + 1)]
+
+
+def geometry(seen: Observation, devno: str) -> Geometry:
+    """The geometry of a disk, from the kernel's limits alone where it was not looked at closely."""
+    found = seen.geometries.get(devno)
+    return found if found else make_geometry(seen.nodes[devno].limits)
+
+
+def leg_starts(seen: Observation, devno: str, offset: int) -> Tuple[LegStart, ...]:
+    """Where byte *offset* of a device lies on every leg, with its phase."""
+    legs = []
+    for disk, start in starts(seen, devno, offset):
+        own = geometry(seen, disk)
+        legs.append(LegStart(seen.nodes[disk].name, start, start % own.grain_bytes, own.offset_bytes, own.grain_bytes, _title(seen.nodes[devno])))
+    return tuple(legs)
+
+
+def _places(seen: Observation, node: Node) -> List[int]:
+    """Where a node's grid has to be looked at: its first whole grain, and that of every piece it is made of."""
+    unit = 1
+    for disk in below(seen, node.devno)[0]:
+        unit = lcm(unit, geometry(seen, disk).grain_bytes)
+    places = [round_up(piece, unit) for piece in pieces(seen, node.devno)]
+    return sorted({place for place in places if place < node.size or not place})
+
+
+def pieces(seen: Observation, devno: str, depth: int = 0) -> List[int]:
+    """The bytes of a node at which the mapping below it, on any level, begins anew."""
+    node = seen.nodes.get(devno)
+    found = {0}
+    for segment in node.segments if node and depth <= _MAX_DEPTH else ():
+        found.add(segment.start)
+        for child, first in segment.legs:
+            inner = [_from_leg(segment, at - first) for at in pieces(seen, child, depth + 1) if at > first]
+            found.update(segment.start + at for at in inner if at < segment.length)
+    return sorted(found)
+
+
+def view(seen: Observation, devno: str) -> View:
+    """Walk one stack from its disks to *devno* (a filesystem, or whatever lies on top) and judge it."""
+    layers: List[Layer] = []
+    for level in below(seen, devno):
+        layers += _level_layers(seen, level)
+    top = seen.nodes[devno]
+    mounts = [mount for mount in seen.mounted(devno) if mount.here]
+    signature = next(iter(seen.signatures.get(devno, [])), None)
+    ext4 = seen.filesystems.get(devno)
+    if ext4 or signature or mounts:
+        layers.append(_filesystem_layer(seen, top, ext4))
+    if mounts:
+        options = list(mounts[0].options)
+        layers.append(Layer("mount", (mounts[0].target,), (), {"options": options, "fstype": mounts[0].fstype}))
+    findings = tuple(judge_phase(layers) + _judge_devices(seen, devno) + _judge_stripe(seen, top) + (_judge_ext4(seen, top, ext4) if ext4 else []))
+    return View(_title(top), devno, tuple(layers), findings, mounts[0].target if mounts else "")
+
+
+def _title(node: Node) -> str:
+    return node.title or node.name
+
+
+_KINDS = {"disk": "device", "loop": "device", "other": "device", "part": "partition", "lvm": "lv"}
+
+
+def _level_layers(seen: Observation, level: Sequence[str]) -> List[Layer]:
+    """The layers of one level: its nodes by kind, then the PVs on them."""
+    layers = []
+    for kind in dict.fromkeys(seen.nodes[one].kind for one in level):
+        nodes = [seen.nodes[one] for one in level if seen.nodes[one].kind == kind]
+        legs: List[LegStart] = []
+        for node in nodes:
+            for at in _places(seen, node):
+                legs += leg_starts(seen, node.devno, at)
+        if kind in ("disk", "loop", "other"):
+            legs = [
+                LegStart(n.name, 0, geometry(seen, n.devno).offset_bytes, geometry(seen, n.devno).offset_bytes, geometry(seen, n.devno).grain_bytes)
+                for n in nodes
+            ]
+        layers.append(Layer(_KINDS.get(kind, kind), tuple(_title(node) for node in nodes), tuple(legs), _facts(seen, nodes)))
+    pvs = [pv for pv in (seen.pv(one) for one in level) if pv]
+    if pvs:
+        legs = [leg for pv in pvs for leg in leg_starts(seen, pv.devno, pv.data_start)]
+        facts = {"vg": pvs[0].vg, "data_start": [pv.data_start for pv in pvs]}
+        layers.append(Layer("pv", tuple(seen.nodes[pv.devno].name for pv in pvs), tuple(legs), facts))
+    return layers
+
+
+def _facts(seen: Observation, nodes: Sequence[Node]) -> Dict[str, Any]:
+    first = nodes[0]
+    facts: Dict[str, Any] = {"size": [node.size for node in nodes]}
+    if first.kind in ("disk", "loop"):
+        facts["identity"] = [node.identity.key for node in nodes]
+        facts["model"] = [node.identity.model for node in nodes]
+        facts["grain"] = [dict(geometry(seen, node.devno).grain.as_dict()) for node in nodes]
+    elif first.segments and first.kind != "part":
+        chunk, legs = stripes(first)
+        facts.update({"stripes": legs, "stripe_size": chunk, "segments": len(first.segments)})
+    return facts
+
+
+def stripes(node: Node) -> Tuple[int, int]:
+    """Chunk (bytes, 0: none) and data legs of a mapped device's first segment."""
+    if not node.segments or not node.segments[0].chunk:
+        return 0, 1
+    return node.segments[0].chunk, data_legs(node.segments[0])
+
+
+def chunk_below(seen: Observation, devno: str) -> Tuple[int, int, Optional[Node]]:
+    """The nearest striping at or below a node: chunk bytes, data legs and the striped device."""
+    for level in reversed(below(seen, devno)):
+        for one in level:
+            chunk, legs = stripes(seen.nodes[one])
+            if chunk:
+                return chunk, legs, seen.nodes[one]
+    return 0, 1, None
+
+
+def _filesystem_layer(seen: Observation, node: Node, ext4: Optional[Ext4]) -> Layer:
+    facts: Dict[str, Any] = {}
+    if ext4:
+        facts = {
+            "type": "ext4", "uuid": ext4.uuid, "label": ext4.label, "block_size": ext4.block,
+            "stride": ext4.stride, "stripe_width": ext4.stripe_width,
+        }  # fmt: skip
+    elif seen.mounted(node.devno):
+        facts = {"type": seen.mounted(node.devno)[0].fstype}
+    else:
+        facts = {"type": seen.signatures[node.devno][0].type}
+    return Layer("filesystem", (str(facts.get("label") or _title(node)),), leg_starts(seen, node.devno, 0), facts)
+
+
+def judge_phase(layers: Sequence[Layer]) -> List[Finding]:
+    """Name the guilty layer of every leg whose data ends up off the flash's boundary.
+
+    Going up, the layer at which the phase turns wrong and stays wrong to the top is the culprit. A lower layer
+    whose error a higher one makes good again carries no data, so it is only worth a warning.
+    """
+    findings: List[Finding] = []
+    placed = [layer for layer in layers if layer.legs and layer.kind != "device"]
+    if len(placed) > 1 and placed[-1].kind == "filesystem":
+        placed.pop()  # it begins where the device under it begins, and cannot tell of that one's further pieces
+    for device in dict.fromkeys(leg.device for layer in placed for leg in layer.legs):
+        path = []
+        for layer in placed:
+            there = [leg for leg in layer.legs if leg.device == device]
+            path += [(layer, next((leg for leg in there if not leg.aligned), leg)) for leg in there[:1]]
+        guilty: Optional[Tuple[Layer, LegStart]] = None
+        for layer, leg in reversed(path):
+            if leg.aligned:
+                break
+            guilty = (layer, leg)
+        if guilty:
+            findings.append(_phase_finding(ERROR, *guilty))
+            continue
+        findings += [_phase_finding(WARNING, layer, leg) for layer, leg in path if not leg.aligned][:1]
+    return findings
+
+
+def _phase_finding(level: str, layer: Layer, leg: LegStart) -> Finding:
+    name = layer.names[0] if len(layer.names) == 1 else leg.node
+    return Finding(
+        level,
+        layer.kind,
+        name,
+        "starts at byte %d of %s, phase %d of %s" % (leg.start, leg.device, leg.phase, human(leg.grain)),
+        "phase %d" % leg.wanted,
+    )
+
+
+def _judge_devices(seen: Observation, devno: str) -> List[Finding]:
+    findings = []
+    disks = [seen.nodes[one] for one in below(seen, devno)[0] if seen.nodes[one].kind == "disk"]
+    for node in disks:
+        offset = geometry(seen, node.devno).alignment_offset.value
+        if offset is not None and offset < 0:
+            findings.append(Finding(ERROR, "device", node.name, "alignment_offset is -1", "layers below it that agree"))
+        formats = seen.namespaces.get(node.devno, {}).get("lbafs") or ()
+        better = better_format(formats)
+        if better is not None:
+            wanted = "LBA format %d (%d bytes)" % (better, 1 << formats[better]["ds"])
+            findings.append(Finding(WARNING, "device", node.name, "formatted with %d-byte blocks, which the drive calls slower" % node.limits.logical, wanted))
+    for what, words in (
+        ("models", {node.identity.model for node in disks}),
+        ("firmware versions", {node.identity.firmware for node in disks}),
+        ("sizes", {human(node.size) for node in disks}),
+    ):
+        if len(words) > 1:
+            findings.append(
+                Finding(WARNING, "device", ", ".join(node.name for node in disks), "legs of different %s: %s" % (what, ", ".join(sorted(words))), "equal legs")
+            )
+    return findings
+
+
+def _judge_stripe(seen: Observation, top: Node) -> List[Finding]:
+    chunk, legs, striped = chunk_below(seen, top.devno)
+    if striped is None or legs < 2:
+        return []
+    findings = []
+    for disk in below(seen, top.devno)[0]:
+        grain = geometry(seen, disk).grain_bytes
+        if chunk % grain:
+            kind = _KINDS.get(striped.kind, striped.kind)
+            found = "stripe size %s is no multiple of the grain %s of %s" % (human(chunk), human(grain), seen.nodes[disk].name)
+            findings.append(Finding(ERROR, kind, _title(striped), found, "a multiple of the grain"))
+    return findings[:1]
+
+
+def _judge_ext4(seen: Observation, top: Node, ext4: Ext4) -> List[Finding]:
+    chunk, legs, striped = chunk_below(seen, top.devno)
+    if striped is None or legs < 2:
+        return []
+    stride, width = chunk // ext4.block, chunk // ext4.block * legs
+    if (ext4.stride, ext4.stripe_width) == (stride, width):
+        return []
+    unset = not ext4.stride and not ext4.stripe_width
+    return [
+        Finding(
+            WARNING if unset else ERROR,
+            "filesystem",
+            ext4.label or _title(top),
+            "no stride and stripe_width" if unset else "stride %d and stripe_width %d (blocks of %d)" % (ext4.stride, ext4.stripe_width, ext4.block),
+            "stride %d and stripe_width %d, for %d stripes of %s in %s" % (stride, width, legs, human(chunk), _title(striped)),
+        )
+    ]
+
+
+def tops(seen: Observation, targets: Optional[Sequence[str]] = None) -> List[str]:
+    """The nodes on top of the host's stacks: those with content (filesystem, mount, swap, PV) and nothing above."""
+    allowed = {node.devno for target in targets for node in seen.tree(target)} if targets is not None else set(seen.nodes)
+    found = []
+    for devno, node in seen.nodes.items():
+        if devno not in allowed or (seen.children(devno) and not seen.mounted(devno)):
+            continue
+        if node.kind == "other" or (node.kind == "loop" and not node.backing_file and not node.identity.test):
+            continue
+        if devno in seen.filesystems or seen.mounted(devno) or seen.signatures.get(devno) or devno in seen.swaps or seen.pv(devno):
+            found.append(devno)
+    return sorted(found, key=lambda devno: seen.nodes[devno].title or seen.nodes[devno].name)

@@ -1,0 +1,201 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""The kernel's block devices, read from sysfs and procfs. I/O lives here; nothing is written and no tool is run."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, List, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Mount, Node, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import SECTOR, parse_mountinfo
+
+
+def read_text(path: str) -> str:
+    """A file's text without surrounding blanks; empty where it cannot be read."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read().decode("utf-8", "replace").replace("\0", "").strip()
+    except OSError:
+        return ""
+
+
+def read_bytes(path: str) -> bytes:
+    """A file's bytes; empty where it cannot be read."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read()
+    except OSError:
+        return b""
+
+
+def _int(path: str, default: int = 0) -> int:
+    text = read_text(path)
+    return int(text) if text.lstrip("-").isdigit() else default
+
+
+def read_nodes() -> Dict[str, Node]:
+    """Every block device that has a size, by device number."""
+    base = "/sys/class/block"
+    numbers = {name: read_text("%s/%s/dev" % (base, name)) for name in sorted(os.listdir(base))}
+    nodes = {}
+    for name, devno in numbers.items():
+        size = _int("%s/%s/size" % (base, name)) * SECTOR
+        if size and devno and not name.startswith("ram"):
+            nodes[devno] = _read_node("%s/%s" % (base, name), name, devno, size, numbers)
+    return nodes
+
+
+def _read_node(at: str, name: str, devno: str, size: int, numbers: Dict[str, str]) -> Node:
+    is_part = os.path.exists(at + "/partition")
+    home = os.path.dirname(os.path.realpath(at)) if is_part else os.path.realpath(at)
+    parent = numbers.get(os.path.basename(home), "") if is_part else ""
+    start = _int(at + "/start") * SECTOR if is_part else 0
+    title, uuid = read_text(at + "/dm/name"), read_text(at + "/dm/uuid")
+    kind = _kind(name, at, is_part, uuid)
+    segments: Tuple[Segment, ...] = ()
+    if is_part:
+        segments = (Segment(0, size, "part", 0, ((parent, start),)),)
+    elif kind == "md":
+        segments = _md_segments(at, size)
+    return Node(
+        devno=devno,
+        name=name,
+        kind=kind,
+        size=size,
+        limits=_read_limits(home + "/queue", at),
+        parent=parent,
+        start=start,
+        number=_int(at + "/partition"),
+        title=title,
+        uuid=uuid,
+        holders=_numbers(at + "/holders", numbers),
+        slaves=_numbers(at + "/slaves", numbers),
+        segments=segments,
+        read_only=_int(at + "/ro") == 1,
+        removable=_int(home + "/removable") == 1,
+        rotational=_int(home + "/queue/rotational") == 1,
+        diskseq=_int(home + "/diskseq"),
+        discard_max=_int(home + "/queue/discard_max_bytes"),
+        write_cache=read_text(home + "/queue/write_cache"),
+        identity=_read_identity(at, name) if kind == "disk" else Identity(),
+        backing_file=read_text(at + "/loop/backing_file"),
+    )
+
+
+def _kind(name: str, at: str, is_part: bool, uuid: str) -> str:
+    if is_part:
+        return "part"
+    if name.startswith("dm-"):
+        for prefix, kind in (("LVM-", "lvm"), ("CRYPT-", "crypt"), ("mpath-", "mpath")):
+            if uuid.startswith(prefix):
+                return kind
+        return "dm"
+    if name.startswith("md"):
+        return "md"
+    if name.startswith("loop"):
+        return "loop"
+    if name.startswith(("sr", "fd", "zram", "nbd", "bcache")):
+        return "other"
+    return "disk"
+
+
+def _numbers(directory: str, numbers: Dict[str, str]) -> Tuple[str, ...]:
+    try:
+        return tuple(numbers[name] for name in sorted(os.listdir(directory)) if numbers.get(name))
+    except OSError:
+        return ()
+
+
+def _read_limits(queue: str, at: str) -> Limits:
+    def size(name: str) -> int:
+        return _int("%s/%s" % (queue, name))
+
+    return Limits(
+        logical=size("logical_block_size") or 512,
+        physical=size("physical_block_size") or None,
+        min_io=size("minimum_io_size") or None,
+        opt_io=size("optimal_io_size") or None,
+        alignment_offset=_int(at + "/alignment_offset"),
+        discard_granularity=size("discard_granularity") or None,
+        discard_alignment=_int(at + "/discard_alignment"),
+    )
+
+
+def _md_segments(at: str, size: int) -> Tuple[Segment, ...]:
+    level, chunk, count = read_text(at + "/md/level"), _int(at + "/md/chunk_size"), _int(at + "/md/raid_disks")
+    legs = []
+    for number in range(count):
+        member = "%s/md/rd%d" % (at, number)
+        devno = read_text(member + "/block/dev")
+        if devno:
+            legs.append((devno, _int(member + "/offset") * SECTOR))
+    return (Segment(0, size, level, chunk if level != "raid1" else 0, tuple(legs)),)
+
+
+def _read_identity(at: str, name: str) -> Identity:
+    device = at + "/device"
+    home = os.path.realpath(device)
+    if name.startswith("nvme"):
+        return Identity(
+            wwid=read_text(at + "/wwid"),
+            serial=read_text(device + "/serial"),
+            model=read_text(device + "/model"),
+            firmware=read_text(device + "/firmware_rev"),
+            transport="nvme",
+            controller=os.path.basename(home),
+            nsid=_int(at + "/nsid", 1),
+        )
+    page80 = read_bytes(device + "/vpd_pg80")
+    serial = page80[4:].decode("ascii", "replace").replace("\0", "").strip() if len(page80) > 4 else read_text(at + "/serial")
+    vendor = read_text(device + "/vendor")
+    model = read_text(device + "/model")
+    return Identity(
+        wwid=" ".join(read_text(device + "/wwid").split()),
+        serial=serial,
+        model=model if not vendor or vendor == "ATA" or vendor.startswith("0x") else "%s %s" % (vendor, model),
+        firmware=read_text(device + "/rev"),
+        transport=_transport(home),
+    )
+
+
+def _transport(home: str) -> str:
+    for part, transport in (("/usb", "usb"), ("/ata", "sata"), ("/session", "iscsi"), ("/rport-", "fc"), ("/end_device-", "sas")):
+        if part in home:
+            return transport
+    return "virtio" if "/virtio" in home and "/target" not in home else "scsi"
+
+
+def read_links() -> Dict[str, str]:
+    """Names below /dev/disk/by-id → kernel names."""
+    base = "/dev/disk/by-id"
+    try:
+        return {name: os.path.basename(os.path.realpath(os.path.join(base, name))) for name in os.listdir(base)}
+    except OSError:
+        return {}
+
+
+def read_mounts() -> List[Mount]:
+    """Mounts of block devices in every mount namespace that a process lives in; our own first."""
+    mounts = parse_mountinfo(read_text("/proc/self/mountinfo"))
+    seen = {_namespace("self")}
+    for name in os.listdir("/proc"):
+        space = _namespace(name) if name.isdigit() else ""
+        if space and space not in seen:
+            seen.add(space)
+            mounts += parse_mountinfo(read_text("/proc/%s/mountinfo" % name), here=False)
+    return mounts
+
+
+def _namespace(process: str) -> str:
+    try:
+        return os.readlink("/proc/%s/ns/mnt" % process)
+    except OSError:
+        return ""

@@ -1,0 +1,124 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""Partition tables and ext4 superblocks, read from their own bytes. Pure.
+
+Sources: UEFI Specification 2.10, 5.3.2 (GPT header: signature, CRC32 at 16, LBAs from 24, entries at 72);
+Linux Documentation/filesystems/ext4/super.rst (magic 0xEF53 at 0x38, s_raid_stride at 0x164,
+s_raid_stripe_width at 0x170).
+"""
+
+from __future__ import annotations
+
+import binascii
+import struct
+import uuid
+from typing import List, Optional
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ext4, Table, TableEntry
+
+TYPE_LVM = "E6D6D379-F507-44C2-A23C-238F2A3DF928"
+TYPE_LINUX = "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
+
+EXT4_SUPERBLOCK_AT = 1024
+EXT4_SUPERBLOCK_SIZE = 1024
+
+_EXTENDED = (0x05, 0x0F, 0x85)
+_RO_COMPAT = {0x1: "sparse_super", 0x2: "large_file", 0x10: "gdt_csum", 0x400: "metadata_csum"}
+_INCOMPAT = {0x40: "extent", 0x80: "64bit", 0x200: "flex_bg"}
+_ERRORS = {1: "continue", 2: "remount-ro", 3: "panic"}
+
+
+def gpt_head_bytes(logical: int) -> int:
+    """How much of a disk's head must be read to see its whole GPT: 2 sectors and 128 entries of 128 bytes."""
+    return 2 * logical + 128 * 128
+
+
+def parse_table(head: bytes, logical: int) -> Optional[Table]:
+    """Read the table at the head of a disk; None where there is neither GPT nor MBR."""
+    mbr = _parse_mbr(head, logical)
+    header = head[logical : logical + 92]
+    if header[:8] != b"EFI PART":
+        return mbr
+    size = struct.unpack_from("<I", header, 12)[0]
+    if not 92 <= size <= logical:
+        return Table("gpt", fault="the GPT header says that it is %d bytes long" % size)
+    whole = bytearray(head[logical : logical + size])
+    stated = struct.unpack_from("<I", whole, 16)[0]
+    whole[16:20] = b"\0\0\0\0"
+    if binascii.crc32(bytes(whole)) & 0xFFFFFFFF != stated:
+        return Table("gpt", fault="the GPT header's checksum is wrong")
+    guid = str(uuid.UUID(bytes_le=bytes(header[56:72]))).upper()
+    at, count, length, entries_crc = struct.unpack_from("<QIII", header, 72)
+    if length < 128 or count > 4096 or at * logical + count * length > len(head):
+        return Table("gpt", guid, fault="the GPT's %d entries of %d bytes at sector %d lie outside what was read" % (count, length, at))
+    body = head[at * logical : at * logical + count * length]
+    if binascii.crc32(body) & 0xFFFFFFFF != entries_crc:
+        return Table("gpt", guid, fault="the checksum of the GPT's entries is wrong")
+    return Table("gpt", guid, tuple(_gpt_entries(body, count, length, logical)))
+
+
+def _gpt_entries(body: bytes, count: int, length: int, logical: int) -> List[TableEntry]:
+    entries = []
+    for number in range(count):
+        raw = body[number * length : (number + 1) * length]
+        if raw[:16] == bytes(16):
+            continue
+        first, last = struct.unpack_from("<QQ", raw, 32)
+        entries.append(
+            TableEntry(
+                number=number + 1,
+                start=first * logical,
+                size=(last - first + 1) * logical,
+                type=str(uuid.UUID(bytes_le=raw[:16])).upper(),
+                guid=str(uuid.UUID(bytes_le=raw[16:32])).upper(),
+                name=raw[56:128].decode("utf-16-le", "replace").split("\0")[0],
+            )
+        )
+    return entries
+
+
+def _parse_mbr(head: bytes, logical: int) -> Optional[Table]:
+    if head[510:512] != b"\x55\xaa":
+        return None
+    entries = []
+    protective = False
+    for number in range(4):
+        raw = head[446 + 16 * number : 462 + 16 * number]
+        kind, first, count = raw[4], *struct.unpack_from("<II", raw, 8)
+        if raw[0] not in (0x00, 0x80):
+            return None  # a filesystem's boot sector ends in 55 AA as well
+        if kind == 0xEE:
+            protective = True
+        elif kind and count:
+            entries.append(TableEntry(number + 1, first * logical, count * logical, "extended" if kind in _EXTENDED else "%02x" % kind, "", ""))
+    if not entries and not protective:
+        return None
+    return Table("protective" if protective else "mbr", "", tuple(entries))
+
+
+def parse_ext4(raw: bytes) -> Optional[Ext4]:
+    """Read an ext2/3/4 superblock (1,024 bytes from byte 1,024 of the device); None where there is none."""
+    if len(raw) < EXT4_SUPERBLOCK_SIZE or raw[0x38:0x3A] != b"\x53\xef":
+        return None
+    inodes, low = struct.unpack_from("<II", raw, 0)
+    incompat, ro_compat = struct.unpack_from("<II", raw, 0x60)
+    high = struct.unpack_from("<I", raw, 0x150)[0] if incompat & 0x80 else 0
+    features = [name for bit, name in sorted(_INCOMPAT.items()) if incompat & bit]
+    features += [name for bit, name in sorted(_RO_COMPAT.items()) if ro_compat & bit]
+    return Ext4(
+        uuid=str(uuid.UUID(bytes=raw[0x68:0x78])),
+        label=raw[0x78:0x88].split(b"\0")[0].decode("utf-8", "replace"),
+        block=1024 << min(struct.unpack_from("<I", raw, 0x18)[0], 6),
+        blocks=low | high << 32,
+        stride=struct.unpack_from("<H", raw, 0x164)[0],
+        stripe_width=struct.unpack_from("<I", raw, 0x170)[0],
+        inodes=inodes,
+        features=tuple(features),
+        errors=_ERRORS.get(struct.unpack_from("<H", raw, 0x3C)[0], ""),
+    )

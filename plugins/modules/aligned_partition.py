@@ -1,0 +1,198 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: aligned_partition
+short_description: Write the partition tables of a stack's devices, in one call and under lock
+version_added: 0.1.0
+description:
+  - The only writer of partition tables in the collection. It takes the devices of a stack as M(plumbline.ssd.stack_plan) planned them,
+    opens all of them exclusively, locks them, and proves once more that each is the planned device and is blank.
+  - Only when every device has passed is the first one written. A GPT with one partition is made on each, at exactly the
+    planned byte, with its GUID and name chosen beforehand.
+  - The reserve behind the partition is discarded, but for the last MiB with the backup table.
+  - Waits until the kernel and udev show the partition, and fails where they show anything but what was asked.
+options:
+  devices:
+    description:
+      - The devices of one stack, as they stand in the step C(partition) of M(plumbline.ssd.stack_plan).
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      device:
+        description: Path of the whole disk.
+        type: path
+        required: true
+      identity:
+        description: The identity that the plan saw; another one is a refusal.
+        type: str
+        required: true
+      test_identity:
+        description: The identity given to a loop device by a test.
+        type: str
+        default: ""
+      serial:
+        description: Serial number, for messages.
+        type: str
+        default: ""
+      diskseq:
+        description: The kernel's sequence number of the disk (since Linux 5.15), which changes when a disk is replaced. V(0) where there is none.
+        type: int
+        default: 0
+      size_bytes:
+        description: Size of the device that the plan saw, in bytes.
+        type: int
+        required: true
+      logical_bytes:
+        description: Logical block size, in bytes.
+        type: int
+        required: true
+      start_bytes:
+        description: First byte of the partition.
+        type: int
+        required: true
+      length_bytes:
+        description: Length of the partition in bytes.
+        type: int
+        required: true
+      end_bytes:
+        description: First byte of the reserve.
+        type: int
+        required: true
+      type_guid:
+        description: Partition type GUID.
+        type: str
+        required: true
+      guid:
+        description: Unique GUID of the partition.
+        type: str
+        required: true
+      name:
+        description: Partition name, C(plumbline:STACK:NUMBER).
+        type: str
+        required: true
+      written:
+        description: The table was there when the plan was made, and only the kernel does not show the partition yet.
+        type: bool
+        default: false
+      full_proof:
+        description: Read the whole device to prove it blank, not only its ends and samples.
+        type: bool
+        default: false
+      probe_starts:
+        description: Bytes at which the stack's own volumes will begin; the proof looks there, too.
+        type: list
+        elements: int
+        default: []
+extends_documentation_fragment:
+  - plumbline.ssd.attributes
+  - plumbline.ssd.attributes.actiongroup
+attributes:
+  check_mode:
+    support: full
+    details: Proves the devices and writes nothing.
+  diff_mode:
+    support: none
+    details: The diff of M(plumbline.ssd.stack_plan) shows the table with the rest of the stack.
+notes:
+  - The table is written by C(sfdisk), which is in the package C(fdisk) on Debian and in C(util-linux) elsewhere.
+  - There is no option to force anything.
+seealso:
+  - module: plumbline.ssd.stack_plan
+author:
+  - the plumbline.ssd authors (@plumbline)
+"""
+
+EXAMPLES = r"""
+- name: Plan the partitions
+  plumbline.ssd.stack_plan:
+    stacks: "{{ plumbline_stacks }}"
+    through: partition
+  become: true
+  register: plan
+
+- name: Write them, all devices of a stack in one call
+  plumbline.ssd.aligned_partition:
+    devices: "{{ item.devices }}"
+  become: true
+  loop: "{{ plan.steps }}"
+  loop_control:
+    label: "{{ item.summary }}"
+"""
+
+RETURN = r"""
+partitions:
+  description: The partitions as the kernel shows them now.
+  returned: success, but not in check mode
+  type: list
+  elements: dict
+  contains:
+    device:
+      description: The whole disk.
+      type: str
+    path:
+      description: The partition, below C(/dev/disk/by-partuuid).
+      type: str
+    name:
+      description: The partition's name.
+      type: str
+    start_bytes:
+      description: Its first byte.
+      type: int
+    length_bytes:
+      description: Its length in bytes.
+      type: int
+reasons:
+  description: Why nothing was written, one line a reason.
+  returned: failure with several causes
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._partition import partition_all
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, feed_runner, need_root
+
+DEVICE = {
+    "device": {"type": "path", "required": True},
+    "identity": {"type": "str", "required": True},
+    "test_identity": {"type": "str", "default": ""},
+    "serial": {"type": "str", "default": ""},
+    "diskseq": {"type": "int", "default": 0},
+    "size_bytes": {"type": "int", "required": True},
+    "logical_bytes": {"type": "int", "required": True},
+    "start_bytes": {"type": "int", "required": True},
+    "length_bytes": {"type": "int", "required": True},
+    "end_bytes": {"type": "int", "required": True},
+    "type_guid": {"type": "str", "required": True},
+    "guid": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True},
+    "written": {"type": "bool", "default": False},
+    "full_proof": {"type": "bool", "default": False},
+    "probe_starts": {"type": "list", "elements": "int", "default": []},
+}
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={"devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE}},
+        supports_check_mode=True,
+    )
+    try:
+        need_root()
+        partitions = partition_all(feed_runner(module), module.params["devices"], module.check_mode)
+    except PlumblineError as fault:
+        exit_refused(module, fault)
+    module.exit_json(changed=True, **({} if module.check_mode else {"partitions": partitions}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: mount_points
+short_description: Mount the volumes of a host by fstab, on mount points that nothing can write to while unmounted
+version_added: 0.1.0
+description:
+  - Takes all mounts of a stack in one call, as M(plumbline.ssd.stack_plan) planned them.
+  - Makes each mount point and sets it immutable before the first mount, so that a database cannot start on the root
+    filesystem when its volume is missing. The attribute is set through a descriptor that is shown to lie on the parent's filesystem.
+  - Replaces C(/etc/fstab) in one atomic step. Lines of other mount points stay as they are, to the byte.
+  - Mounts, or remounts where only options differ, and reads the options back from the kernel.
+  - Sets owner, group, mode and SELinux label of the mounted root directory.
+options:
+  mounts:
+    description:
+      - The mounts, as they stand in the step C(mount) of M(plumbline.ssd.stack_plan).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: The mount point.
+        type: path
+        required: true
+      uuid:
+        description: UUID of the filesystem.
+        type: str
+        required: true
+      fstype:
+        description: Type of the filesystem.
+        type: str
+        required: true
+      options:
+        description: Mount options as fstab carries them, separated by commas.
+        type: str
+        required: true
+      passno:
+        description: When fsck looks at it at boot.
+        type: int
+        default: 2
+      owner:
+        description: Number of the owner of the mounted root directory; V(-1) leaves it.
+        type: int
+        default: -1
+      group:
+        description: Number of its group; V(-1) leaves it.
+        type: int
+        default: -1
+      mode:
+        description: Its mode in octal; empty leaves it.
+        type: str
+        default: ""
+      selinux_context:
+        description: Its SELinux label; empty leaves it.
+        type: str
+        default: ""
+      stack:
+        description: The stack, for messages.
+        type: str
+        default: ""
+      volume:
+        description: The volume, for messages.
+        type: str
+        default: ""
+      changes:
+        description: What the plan found to change, for messages.
+        type: list
+        elements: str
+        default: []
+  drop_ins:
+    description:
+      - Files of systemd units' drop-ins with their text (C(RequiresMountsFor=)), so that a service does not start without its volumes.
+    type: dict
+    default: {}
+  enable_fstrim_timer:
+    description:
+      - Enable C(fstrim.timer), which discards what is free once a week.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - plumbline.ssd.attributes
+  - plumbline.ssd.attributes.actiongroup
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+    details: Shows the change of C(/etc/fstab).
+notes:
+  - M(ansible.posix.mount) is not used, because it truncates fstab and then writes it, so that a power cut in between leaves
+    a host that does not boot. It also takes one mount a call, and cannot close the gap between an empty directory and the mount.
+seealso:
+  - module: plumbline.ssd.stack_plan
+author:
+  - the plumbline.ssd authors (@plumbline)
+"""
+
+EXAMPLES = r"""
+- name: Mount what was planned
+  plumbline.ssd.mount_points:
+    mounts: "{{ item.mounts }}"
+    drop_ins: "{{ item.drop_ins }}"
+    enable_fstrim_timer: "{{ item.enable_fstrim_timer }}"
+  become: true
+  loop: "{{ plan.steps | selectattr('action', 'eq', 'mount') }}"
+  loop_control:
+    label: "{{ item.summary }}"
+"""
+
+RETURN = r"""
+reasons:
+  description: More about a failure, one line a reason.
+  returned: failure with several causes
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._mounting import apply_mounts
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
+
+MOUNT = {
+    "path": {"type": "path", "required": True},
+    "uuid": {"type": "str", "required": True},
+    "fstype": {"type": "str", "required": True},
+    "options": {"type": "str", "required": True},
+    "passno": {"type": "int", "default": 2, "no_log": False},  # of fsck, and no secret
+    "owner": {"type": "int", "default": -1},
+    "group": {"type": "int", "default": -1},
+    "mode": {"type": "str", "default": ""},
+    "selinux_context": {"type": "str", "default": ""},
+    "stack": {"type": "str", "default": ""},
+    "volume": {"type": "str", "default": ""},
+    "changes": {"type": "list", "elements": "str", "default": []},
+}
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "mounts": {"type": "list", "elements": "dict", "default": [], "options": MOUNT},
+            "drop_ins": {"type": "dict", "default": {}},
+            "enable_fstrim_timer": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    try:
+        need_root()
+        changed, warnings, diff = apply_mounts(runner(module), params["mounts"], params["drop_ins"], params["enable_fstrim_timer"], module.check_mode)
+    except PlumblineError as fault:
+        exit_refused(module, fault)
+    except OSError as fault:
+        exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
+    for warning in warnings:
+        module.warn(warning)
+    module.exit_json(changed=changed, diff=dict(diff, before_header="/etc/fstab", after_header="/etc/fstab"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: stack_plan
+short_description: Plan the storage of a database host, and prove what stands
+version_added: 0.1.0
+description:
+  - Observes the host once and works out which steps remain to bring its storage stacks to what is asked, from the
+    partition table to the mount.
+  - Changes nothing. It reports C(changed) when steps remain, so that its diff, a drawing of the stacks as found and
+    as planned, is printed in real runs as well as in check mode.
+  - Refuses, with every reason at once, where a device is not blank, is in use, or cannot be told from another, and
+    where what exists could only be rebuilt. A refused plan has no steps.
+  - For every volume that stands it gives the static proof, which is the absolute start and the phase of each layer on each leg.
+options:
+  stacks:
+    description:
+      - The stacks, as written in C(plumbline_stacks). The keys of each are checked by the module itself, which names
+        the place of a mistake and the nearest valid key. They are described in the guide on specs of the collection.
+    type: list
+    elements: dict
+    required: true
+  through:
+    description:
+      - Plan up to this layer and stop. Sizes and addresses are those of the whole stack all the same.
+    type: str
+    choices: [partition, striped_lvm, filesystem]
+    default: filesystem
+  variables:
+    description:
+      - Names of variables that begin with C(plumbline_), as C(query('ansible.builtin.varnames', '^plumbline_')) finds them. One that the
+        collection does not know is refused, since a mistyped variable would otherwise pass in silence.
+    type: list
+    elements: str
+    default: []
+extends_documentation_fragment:
+  - plumbline.ssd.attributes
+  - plumbline.ssd.attributes.actiongroup
+attributes:
+  check_mode:
+    support: full
+    details: The module never changes anything.
+  diff_mode:
+    support: full
+notes:
+  - Runs three tools at most, all read-only, namely C(lvm fullreport), C(dmsetup table) and C(wipefs) without an erase option.
+  - A device that is to be taken is proven blank by reading its first and last 64 MiB and 1,024 random places whole (C(blank_proof=sampled)),
+    or all of it.
+seealso:
+  - module: plumbline.ssd.stack_info
+  - module: plumbline.ssd.aligned_partition
+author:
+  - the plumbline.ssd authors (@plumbline)
+"""
+
+EXAMPLES = r"""
+- name: Plan a striped pair
+  plumbline.ssd.stack_plan:
+    stacks:
+      - name: pgdata
+        devices: [nvme-MODEL_SERIAL1, nvme-MODEL_SERIAL2]
+        reserve: 10%
+        volumes:
+          - {name: data, size: 70%, mount: /data01}
+          - {name: wal, size: 20%, mount: /data02}
+  become: true
+  register: plan
+
+- name: Show the steps that remain
+  ansible.builtin.debug:
+    msg: "{{ plan.report }}"
+"""
+
+RETURN = r"""
+steps:
+  description: What remains to be done, in order. Each has C(action), C(stack), C(summary) and what the role that carries it out needs.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - action: volume_group
+      stack: pgdata
+      vg: pgdata
+      pvs: [/dev/disk/by-partuuid/6c0d1c9e-0000-5000-8000-000000000000]
+      extent_bytes: 8388608
+      data_alignment_bytes: 1048576
+      summary: VG pgdata on 2 PVs, extents of 8 MiB, data at 1 MiB
+digest:
+  description: Names the plan. The same steps on the same devices give the same digest. Empty where no step is left.
+  returned: success
+  type: str
+  sample: 4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945
+missing_packages:
+  description: Packages that bring the tools which the plan wants and the host lacks, by the names of its distribution.
+  returned: success
+  type: list
+  elements: str
+  sample: [lvm2]
+stacks:
+  description: The volumes that stand, each with its layers, from the device to the mount, and its findings.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The volume's device-mapper or kernel name.
+      type: str
+    mount:
+      description: Where it is mounted; empty where it is not.
+      type: str
+    layers:
+      description:
+        - The layers from the bottom up. C(legs) gives for each leg the absolute first byte (C(start)), its C(phase) modulo
+          the C(grain) and the phase C(wanted), all in bytes.
+      type: list
+      elements: dict
+    findings:
+      description: What is wrong, with C(level) V(error) or V(warning), the C(layer), its C(name), what was C(found) and what is C(wanted).
+      type: list
+      elements: dict
+findings:
+  description: The findings of all stacks.
+  returned: success
+  type: list
+  elements: dict
+report:
+  description: The same for people, one line an item.
+  returned: success
+  type: list
+  elements: str
+reasons:
+  description: Why there is no plan, one line a reason.
+  returned: failure with several causes
+  type: list
+  elements: str
+  sample:
+    - "pgdata: device nvme0n1 (PLUMB0001): it is read-only [read_only]; name another device"
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import drop_in_files, make_plan, overrides_for
+from ansible_collections.plumbline.ssd.plugins.module_utils._render import diff, steps_report, view_report
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import check_variables, read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, view
+
+
+def questions(stacks):
+    """What the host is asked for these stacks."""
+    volumes = [volume for stack in stacks for volume in stack.volumes]
+    return Questions(
+        devices=tuple((device.path, device.test_identity) for stack in stacks for device in stack.devices),
+        models=tuple(stack.selector.model for stack in stacks if stack.selector),
+        mounts=tuple(volume.mount for volume in volumes if volume.mount),
+        files=tuple(drop_in_files(stacks)),
+        users=tuple(volume.owner for volume in volumes if volume.owner),
+        groups=tuple(volume.group for volume in volumes if volume.group),
+        full_proof=any(stack.blank_proof == "full" for stack in stacks),
+    )
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "stacks": {"type": "list", "elements": "dict", "required": True},
+            "through": {"type": "str", "choices": ["partition", "striped_lvm", "filesystem"], "default": "filesystem"},
+            "variables": {"type": "list", "elements": "str", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        check_variables(module.params["variables"])
+        stacks = read_stacks(module.params["stacks"])
+        need_root()
+        seen = observe(runner(module), questions(stacks), lambda node, links: overrides_for(stacks, node, links))
+        plan = make_plan(stacks, seen, module.params["through"])
+        if plan.refusals:
+            raise PlumblineError("refused: nothing was written. %s" % plan.refusals[0], plan.refusals)
+    except PlumblineError as fault:
+        exit_refused(module, fault)
+    legs = [leg.devno for stack in plan.stacks for leg in stack.legs]
+    views = [view(seen, devno) for devno in tops(seen, legs)]
+    report = steps_report(plan) + [line for one in views for line in view_report(one)]
+    for warning in plan.warnings:
+        module.warn(warning)
+    module.exit_json(
+        changed=bool(plan.steps),
+        steps=plan.steps,
+        digest=plan.digest if plan.steps else "",
+        missing_packages=plan.missing_packages,
+        stacks=[one.as_dict() for one in views],
+        findings=[finding.as_dict() for one in views for finding in one.findings],
+        report=report,
+        diff=diff(plan, seen),
+    )
+
+
+if __name__ == "__main__":
+    main()

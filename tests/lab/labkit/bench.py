@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The machine as the tests use it: disks that come and go, what they were asked to do, and the guest put back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from plumblab import counters, machine, plugging
+from plumblab import state as states
+from plumblab.disks import Disk as LabDisk
+from plumblab.disks import parse
+from plumblab.paths import Paths
+
+from .harness import HOME, Harness
+
+MIB = 1 << 20
+BATCH = 6
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk in the guest. *by_id* is its stable name; *path* may be another after the next plugging."""
+
+    name: str
+    path: str
+    by_id: str
+    serial: str
+
+    @property
+    def kernel(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+    def part(self, number: int = 1) -> str:
+        """The path of a partition."""
+        return f"{self.path}{'p' if self.path[-1].isdigit() else ''}{number}"
+
+
+def pool(names: Iterable[str], **more: Any) -> list[dict[str, Any]]:
+    """A 512e SCSI disk of 96 MiB for each name; the same disks for every file that asks, so that they are plugged once."""
+    base = {"bus": "scsi", "size": "96MiB", "physical_block_size": 4096}
+    return [{**base, "name": f"p{number}", "serial": f"POOL{number}", **more} for number, _name in enumerate(names)]
+
+
+def best_link(links: Sequence[str]) -> str:
+    """The name a user would take: no bare WWN, no generation-specific form."""
+    return min(links, key=lambda link: (link.startswith(("wwn-", "nvme-nvme.", "nvme-eui.")), link.endswith("_1"), len(link), link))
+
+
+class Bench:
+    """One machine. Every change of it goes through the lab's own code, under the lab's lock."""
+
+    def __init__(self, paths: Paths, harness: Harness) -> None:
+        self.paths = paths
+        self.guest = harness
+        self.disks: dict[str, Disk] = {}
+
+    def up(self) -> None:
+        """Boot the machine, or find it up."""
+        with states.exclusive(self.paths):
+            machine.up(self.paths, machine.Wish())
+
+    def replace(self, declarations: Sequence[Mapping[str, Any]], restart: bool = False) -> dict[str, Disk]:
+        """These disks, empty."""
+        self.clean()
+        if restart:
+            self.guest.close()
+        wanted = [parse(dict(entry)) for entry in declarations]
+        with states.exclusive(self.paths):
+            shown = plugging.replace(self.paths, wanted, True) if restart else self._replug(wanted)
+        self.disks = {name: Disk(name, at["device"], best_link(at["by_id"]), at["serial"]) for name, at in shown.items()}
+        return self.disks
+
+    def _replug(self, wanted: list[LabDisk]) -> dict[str, Any]:
+        """Attach what is not there, a few disks at a time, since each new one keeps the guest's udev busy for a while.
+
+        A disk that is declared exactly so already stays (clean() has emptied it). Other SCSI disks stay plugged, unused,
+        for a later file of tests, unless they are in the way; NVMe slots are few, so those go.
+        """
+        old = machine.require_up(self.paths).disks()
+        names, serials = {disk.name for disk in wanted}, {disk.serial for disk in wanted}
+        gone = [disk.name for disk in old if disk not in wanted and (disk.bus == "nvme" or disk.name in names or disk.serial in serials or not wanted)]
+        for at in range(0, len(gone), BATCH):
+            # What clean() has taken down need not be looked at again; the first time it is not known what stands there.
+            plugging.detach(self.paths, gone[at : at + BATCH], release=not self.disks)
+        plugging.forget_stored(self.paths)
+        new = [disk for disk in wanted if disk not in old]
+        for at in range(0, len(new), BATCH):
+            plugging.attach(self.paths, new[at : at + BATCH], fresh=True)
+        return plugging.show(self.paths, wanted)
+
+    def clean(self, *disks: Disk) -> None:
+        """Empty the disks (none named: all) and put the guest's fstab, mount points and LVM state back."""
+        paths = " ".join(disk.path for disk in disks or self.disks.values())
+        self.guest.must(f"bash {HOME}/clean.sh all {paths}")
+
+    def counters(self, *disks: Disk, reset: bool = False) -> dict[str, dict[str, int | None]]:
+        """What the host saw of each disk since the last reset."""
+        with states.exclusive(self.paths):
+            return counters.read(self.paths, [disk.name for disk in disks], reset)
+
+    @contextmanager
+    def untouched(self, *disks: Disk) -> Iterator[None]:
+        """Whatever happens within writes nothing to these disks (none named: to any), and discards nothing: the host counts.
+
+        What the guest still holds back is written before the first reading, and again before the second, so that a
+        write of the attempt cannot hide in the page cache.
+        """
+        chosen = disks or tuple(self.disks.values())
+        self._settle()
+        self.counters(*chosen, reset=True)
+        yield
+        self._settle()
+        found = self.counters(*chosen)
+        written = {
+            name: {key: value for key, value in one.items() if key in ("host_writes", "host_write_bytes", "discards") and value} for name, one in found.items()
+        }
+        assert not any(written.values()), f"something was written: {written}"
+
+    def _settle(self) -> None:
+        self.guest.must("sync; udevadm settle --timeout=30")
+
+    def wait(self, command: str, seconds: float = 10) -> None:
+        """Until a shell command in the guest succeeds."""
+        end = time.monotonic() + seconds
+        while self.guest.run(command)[0]:
+            assert time.monotonic() < end, f"not within {seconds} s: {command}"
+            time.sleep(0.1)
+
+    @contextmanager
+    def scsi_debug(self, count: int = 1, size_mib: int = 96, **settings: int) -> Iterator[list[Disk]]:
+        """Disks of the guest kernel's own SCSI simulator, which can have an alignment_offset and medium errors."""
+        words = {"add_host": count, "per_host_store": 1, "dev_size_mb": size_mib, "delay": 0, "lbpu": 1, "lbpws": 1, **settings}
+        self.guest.must("modprobe scsi_debug " + " ".join(f"{key}={value}" for key, value in words.items()))
+        listing = "udevadm settle; find /sys/bus/pseudo/drivers/scsi_debug/adapter*/ -path '*/block/sd*' -prune -printf '%f\\n'"
+        disks = []
+        try:
+            self.wait(f"test $({listing} | wc -l) = {count}")
+            for number, kernel in enumerate(sorted(self.guest.must(listing).split())):
+                link = self.guest.must(f"find /dev/disk/by-id -lname '*/{kernel}' -printf '%f\\n'").split()
+                disks.append(Disk(f"debug{number}", f"/dev/{kernel}", best_link(link), ""))
+            yield disks
+        finally:
+            self.clean(*disks)
+            self.guest.must("modprobe -r scsi_debug")

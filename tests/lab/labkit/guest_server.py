@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs in the guest: calls modules and shell commands for the tests, one JSON line each way per call.
+
+The modules are imported once; a call forks, so that what a module leaves in memory ends with it. Under TCG
+that spares the two seconds which Python's start costs. Standard library and ansible.module_utils only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+MARK = "/etc/plumbline-lab"
+PRELOADED = (
+    *(f"plumbline.ssd.{name}" for name in ("stack_plan", "stack_info", "device_info", "aligned_partition", "mount_points")),
+    *(f"community.general.{name}" for name in ("lvg", "lvol", "filesystem")),
+)
+
+
+def load(name: str) -> Any:
+    """The Python module of an Ansible module by its full name."""
+    namespace, collection, module = name.split(".")
+    return importlib.import_module(f"ansible_collections.{namespace}.{collection}.plugins.modules.{module}")
+
+
+def run_module(call: dict[str, Any]) -> None:
+    """In the child: what AnsiballZ does for a module, without the archive."""
+    from ansible.module_utils import basic
+
+    arguments = {**call["args"], "_ansible_check_mode": call["check"], "_ansible_diff": call["diff"]}
+    basic._ANSIBLE_ARGS = json.dumps({"ANSIBLE_MODULE_ARGS": arguments}).encode()
+    basic._ANSIBLE_PROFILE = "legacy"
+    load(call["module"]).main()
+
+
+def run_command(call: dict[str, Any]) -> None:
+    """In the child: a shell command."""
+    os.execv("/bin/bash", ["bash", "-o", "pipefail", "-c", call["command"]])
+
+
+def in_child(work: Callable[[dict[str, Any]], None], call: dict[str, Any]) -> dict[str, Any]:
+    """Fork, do the work there, and return its exit code and what it wrote.
+
+    Files and not pipes take the output: a daemon that a tool leaves behind would keep a pipe open.
+    """
+    begin = time.monotonic()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = os.fork()
+        if child == 0:
+            _become_child(work, call, out.fileno(), err.fileno())
+        status = _wait(child, begin + call["timeout"])
+        texts = []
+        for handle in (out, err):
+            handle.seek(0)
+            texts.append(handle.read().decode("utf-8", "replace"))
+    code = os.waitstatus_to_exitcode(status) if status is not None else 124
+    return {"rc": code, "out": texts[0], "err": texts[1], "seconds": round(time.monotonic() - begin, 3)}
+
+
+def _become_child(work: Callable[[dict[str, Any]], None], call: dict[str, Any], out: int, err: int) -> None:
+    code = 1
+    try:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.environ.update(call["env"])
+        work(call)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _wait(child: int, deadline: float) -> int | None:
+    """The child's wait status; None where it had to be killed."""
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.002)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def serve() -> None:
+    """Answer calls until standard input ends."""
+    for name in PRELOADED:
+        load(name)
+    print(json.dumps({"ready": os.getpid()}), flush=True)
+    for line in sys.stdin:
+        call = json.loads(line)
+        answer = in_child(run_module if "module" in call else run_command, call)
+        print(json.dumps(answer), flush=True)
+
+
+def main() -> int:
+    """Refuse every machine that is not marked as the lab's: what is called here destroys disks."""
+    if not os.path.exists(MARK):
+        print(f"{MARK} is missing: this is not the lab's machine, nothing is run here", file=sys.stderr)
+        return 3
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    serve()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

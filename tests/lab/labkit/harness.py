@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Calls the modules' own entry points in the guest, over one connection that stays."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from plumblab import guest
+from plumblab.paths import Paths
+
+from . import roles
+
+ROOT = Path(__file__).resolve().parents[3]
+KIT = Path(__file__).resolve().parent
+HOME = "/run/plumbline-harness"
+_ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+_COMMUNITY = ("plugins/modules/lvg.py", "plugins/modules/lvol.py", "plugins/modules/filesystem.py")
+
+
+class HarnessError(Exception):
+    """The harness itself could not do what was asked; never a module's failure."""
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    """(name in the guest, file here): the collection, the parts of ansible-core and community.general that modules need."""
+    import ansible
+    import ansible_collections.community.general as community  # type: ignore[import-untyped]
+
+    parents = list(community.__path__)
+    core, general = Path(ansible.__file__).parent, Path(parents[0])
+    for name in ("guest_server.py", "clean.sh"):
+        yield name, KIT / name
+    for path in (ROOT / "plugins").rglob("*.py"):
+        yield f"ansible_collections/plumbline/ssd/{path.relative_to(ROOT)}", path
+    for path in (core / "module_utils").rglob("*.py"):
+        yield f"ansible/{path.relative_to(core)}", path
+    yield "ansible/release.py", core / "release.py"
+    for path in (*(general / name for name in _COMMUNITY), *(general / "plugins/module_utils").glob("*.py")):
+        yield f"ansible_collections/community/general/{path.relative_to(general)}", path
+
+
+def bundle() -> bytes:
+    """Everything that the guest needs, as a tar archive."""
+    memory = io.BytesIO()
+    with tarfile.open(fileobj=memory, mode="w:gz", compresslevel=1) as archive:
+        for name, path in _files():
+            archive.add(path, arcname=name, recursive=False)
+        archive.addfile(tarfile.TarInfo("ansible/__init__.py"))  # empty, since the real one wants parts that stay here
+    return memory.getvalue()
+
+
+class Harness:
+    """One server in the guest. `connect` is called by the first call, and again after the machine was restarted."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._server: subprocess.Popen[str] | None = None
+        self.calls = 0
+        self.seconds = 0.0
+
+    def connect(self) -> None:
+        """Copy the code into the guest and start the server; refuses a machine without the lab's mark."""
+        words = guest.ssh_words(self._paths)
+        put = f"test -e /etc/plumbline-lab || exit 3; rm -rf {HOME}; mkdir -m 0700 {HOME}; tar -xzf - -C {HOME}"
+        done = subprocess.run([*words, put], input=bundle(), capture_output=True, check=False, timeout=120)
+        if done.returncode == 3:
+            raise HarnessError("the guest has no /etc/plumbline-lab: this is not the lab's machine")
+        if done.returncode:
+            raise HarnessError(f"the guest did not take the harness: {done.stderr.decode()[-500:]}")
+        start = [*words, f"exec python3 {HOME}/guest_server.py"]
+        self._server = subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
+        self._answer()
+
+    def close(self) -> None:
+        """End the server."""
+        if self._server is not None and self._server.stdin is not None:
+            self._server.stdin.close()
+            self._server.wait(timeout=20)
+            self._server = None
+
+    def module(self, name: str, args: Mapping[str, Any], check: bool = False, env: Mapping[str, str] | None = None, timeout: float = 180) -> dict[str, Any]:
+        """The result of a module, by its short name (ours) or its full one. A failure is a result, too; a traceback is not."""
+        full = name if "." in name else f"plumbline.ssd.{name}"
+        answer = self._call({"module": full, "args": dict(args), "check": check, "diff": True}, env, timeout)
+        try:
+            result: dict[str, Any] = json.loads(answer["out"])
+        except ValueError as error:
+            raise HarnessError(f"{full} returned {answer['rc']} and no JSON\n{answer['out'][-1500:]}\n{answer['err'][-3000:]}") from error
+        result.setdefault("failed", answer["rc"] != 0)
+        result["traceback"] = answer["err"] if "Traceback" in answer["err"] else ""
+        return result
+
+    def run(self, command: str, timeout: float = 120) -> tuple[int, str, str]:
+        """A shell command as root: return code, standard output, standard error."""
+        answer = self._call({"command": command}, None, timeout)
+        return answer["rc"], answer["out"], answer["err"]
+
+    def must(self, command: str, timeout: float = 120) -> str:
+        """The standard output of a shell command that has to succeed (each line of it: `set -e`)."""
+        code, out, err = self.run("set -e\n" + command, timeout)
+        if code:
+            raise HarnessError(f"{command}\nended with {code}: {(err or out)[-2000:]}")
+        return out
+
+    def apply(self, steps: Sequence[Mapping[str, Any]], check: bool = False) -> None:
+        """Carry steps out as the roles do: their tasks, their parameters, their order."""
+        for task in roles.tasks_for(ROOT, steps):
+            result = self.module(task.module, task.args, check=check, env=task.env)
+            if result["failed"]:
+                raise HarnessError(f"{task.module} ({task.label}) failed: {result['msg']} {result.get('reasons', '')}")
+
+    def build(self, stacks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Plan, carry the plan out, and return the plan that was made first."""
+        plan = self.module("stack_plan", {"stacks": list(stacks)})
+        if plan["failed"]:
+            raise HarnessError(f"refused: {plan['msg']} {plan.get('reasons', '')}")
+        self.apply(plan["steps"])
+        return plan
+
+    def _call(self, call: Mapping[str, Any], env: Mapping[str, str] | None, timeout: float) -> dict[str, Any]:
+        if self._server is None:
+            self.connect()
+        assert self._server is not None and self._server.stdin is not None
+        request = {**call, "env": {**_ENVIRONMENT, **(env or {})}, "timeout": timeout}
+        self._server.stdin.write(json.dumps(request) + "\n")
+        self._server.stdin.flush()
+        answer = self._answer()
+        self.calls += 1
+        self.seconds += answer["seconds"]
+        return answer
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._server is not None and self._server.stdout is not None and self._server.stderr is not None
+        line = self._server.stdout.readline()
+        if not line:
+            code, said = self._server.wait(timeout=20), self._server.stderr.read()
+            self._server = None
+            raise HarnessError(f"the server in the guest ended with {code}: {said[-2000:]}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer

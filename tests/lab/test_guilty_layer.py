@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""stack_info on stacks that others made: it names the one layer that is off, and nothing where all is well.
+
+All stacks stand at once, on disks of their own, made with the ordinary tools; one call reads them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from labkit.bench import Bench, Disk, pool
+from labkit.harness import Harness
+from labkit.specs import errors, said
+
+
+@dataclass(frozen=True)
+class Row:
+    """A stack: how many disks it has, how it is made ({0}, {1}: the disks), and the guilty (layer, name), if any."""
+
+    make: str
+    guilty: tuple[tuple[str, str], ...] = ()
+    disks: int = 1
+    declaration: dict[str, Any] = field(default_factory=dict)
+
+
+def part(start: int, disk: int = 0) -> str:
+    """One partition from *start* (512-byte sectors) to the end."""
+    return f"printf 'label: gpt\\nfirst-lba: 34\\nstart={start}\\n' | sfdisk -q {{{disk}}}; udevadm settle; "
+
+
+def lvm(name: str, pvs: str, create: str = "-l 10", options: str = "") -> str:
+    """A PV each, a VG, an LV named *name*-lv."""
+    return f"pvcreate -q {options} {pvs}; vgcreate -q -s 4M {name} {pvs}; lvcreate -q -y -n lv {create} {name}; "
+
+
+def mkfs(device: str, options: str = "") -> str:
+    """ext4, quick and small."""
+    return f"mkfs.ext4 -q -b 4096 {options} {device}"
+
+
+LUKS = (
+    "echo -n secret | cryptsetup -q luksFormat --pbkdf pbkdf2 --pbkdf-force-iterations 1000 {0}1 -; "
+    "echo -n secret | cryptsetup -q open --key-file - {0}1 locked; "
+)
+NO_DETECTION = "--config devices/data_alignment_offset_detection=0"
+MISALIGNED = {
+    "start-63": Row(part(63) + mkfs("{0}1"), (("partition", "{0}1"),)),
+    "start-34": Row(part(34) + mkfs("{0}1"), (("partition", "{0}1"),)),
+    "start-63-below-lvm": Row(part(63) + lvm("below", "{0}1", options=NO_DETECTION) + mkfs("/dev/below/lv"), (("partition", "{0}1"),)),
+    # pvcreate adds the partition's own alignment_offset of 512 bytes, so that the data is on the grain again: no error, but a word.
+    "start-63-that-lvm-makes-good": Row(part(63) + lvm("good", "{0}1") + mkfs("/dev/good/lv")),
+    "pe-start-65535-sectors": Row(part(2048) + lvm("fill", "{0}1", options="--dataalignment 33553920b") + mkfs("/dev/fill/lv"), (("pv", "{0}1"),)),
+    "data-alignment-offset": Row(
+        part(2048) + lvm("shifted", "{0}1", options="--dataalignment 1m --dataalignmentoffset 512b") + mkfs("/dev/shifted/lv"), (("pv", "{0}1"),)
+    ),
+    "linear-plus-one-sector": Row(part(2048) + "dmsetup create skewed --table \"0 131072 linear {0}1 1\"; " + mkfs("/dev/mapper/skewed"), (("dm", "skewed"),)),
+    "wrong-stride": Row(
+        part(2048) + part(2048, 1) + lvm("strides", "{0}1 {1}1", "-l 10 -i 2 -I 64k") + mkfs("/dev/strides/lv", "-L strides -E stride=4,stripe_width=8"),
+        (("filesystem", "strides"),), disks=2,
+    ),
+    "stripe-below-the-grain": Row(
+        part(2048) + part(2048, 1) + lvm("thin", "{0}1 {1}1", "-l 10 -i 2 -I 4k") + mkfs("/dev/thin/lv", "-E stride=1,stripe_width=2"),
+        (("lv", "thin-lv"),), disks=2, declaration={"min_io_size": 16384},
+    ),
+    "one-leg-at-63": Row(
+        part(2048) + part(63, 1) + lvm("oneleg", "{0}1 {1}1", "-l 10 -i 2 -I 64k", NO_DETECTION) + mkfs("/dev/oneleg/lv", "-E stride=16,stripe_width=32"),
+        (("partition", "{1}1"),), disks=2,
+    ),
+}  # fmt: skip
+ALIGNED = {
+    "ext4-on-partition": Row(part(2048) + mkfs("{0}1")),
+    "xfs-on-partition": Row(part(2048) + "mkfs.xfs -q -K {0}1", declaration={"size": "512MiB"}),
+    "ext4-on-the-disk": Row(mkfs("{0}")),
+    "pv-on-the-disk": Row(lvm("whole", "{0}") + mkfs("/dev/whole/lv")),
+    "striped-lvm": Row(
+        part(2048) + part(2048, 1) + lvm("pair", "{0}1 {1}1", "-l 10 -i 2 -I 64k") + mkfs("/dev/pair/lv", "-E stride=16,stripe_width=32"), disks=2
+    ),
+    "luks-on-partition": Row(part(2048) + LUKS + mkfs("/dev/mapper/locked")),
+    "md-raid0": Row(part(2048) + part(2048, 1) + "mdadm -q -C /dev/md/pair -l 0 -n 2 -c 64 -R {0}1 {1}1; " + mkfs("/dev/md/pair"), disks=2),
+    "md-raid1": Row(
+        part(2048) + part(2048, 1) + "mdadm -q -C /dev/md/twin -l 1 -n 2 --assume-clean -R {0}1 {1}1 < /dev/null; " + mkfs("/dev/md/twin"), disks=2
+    ),
+}  # fmt: skip
+ROWS = {**MISALIGNED, **ALIGNED}
+# The disks of a row: from the pool, unless the row wants a special kind.
+_POOLED = [(row, leg) for row in ROWS if not ROWS[row].declaration for leg in range(ROWS[row].disks)]
+NAMES = {
+    row: [f"p{_POOLED.index((row, leg))}" if (row, leg) in _POOLED else f"special{number}x{leg}" for leg in range(ROWS[row].disks)]
+    for number, row in enumerate(ROWS)
+}
+DISKS = [
+    *pool(map(str, _POOLED)),
+    *(
+        {"bus": "scsi", "size": "96MiB", "physical_block_size": 4096, "name": name, "serial": name.upper(), **ROWS[row].declaration}
+        for row in ROWS
+        if ROWS[row].declaration
+        for name in NAMES[row]
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def read(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> Iterator[dict[str, Any]]:
+    """One reading of all stacks, while the host counts what it writes."""
+    for row in ROWS:
+        harness.must(ROWS[row].make.format(*(plugged[name].path for name in NAMES[row])))
+    try:
+        with bench.untouched():
+            result = harness.module("stack_info", {"devices": [plugged[name].path for names in NAMES.values() for name in names]})
+        yield result
+    finally:
+        bench.clean()
+
+
+def stacks_on(read: dict[str, Any], disks: list[Disk]) -> list[dict[str, Any]]:
+    """The stacks that stand on these disks."""
+    wanted = {disk.kernel for disk in disks}
+    assert not read["failed"], said(read)
+    return [one for one in read["stacks"] if wanted & {name for layer in one["layers"] if layer["layer"] == "device" for name in layer["names"]}]
+
+
+@pytest.mark.parametrize("row", MISALIGNED)
+def test_it_names_the_guilty_layer_and_only_it(read: dict[str, Any], plugged: dict[str, Disk], row: str) -> None:
+    disks = [plugged[name] for name in NAMES[row]]
+    (found,) = stacks_on(read, disks)
+    wanted = [(layer, name.format(*(disk.kernel for disk in disks))) for layer, name in ROWS[row].guilty]
+    assert errors({"failed": False, "findings": found["findings"]}) == wanted
+    if not wanted:
+        assert [(finding["level"], finding["layer"]) for finding in found["findings"]] == [("warning", "partition")]
+
+
+@pytest.mark.parametrize("row", ALIGNED)
+def test_a_sound_stack_gives_no_error(read: dict[str, Any], plugged: dict[str, Disk], row: str) -> None:
+    (found,) = stacks_on(read, [plugged[name] for name in NAMES[row]])
+    assert errors({"failed": False, "findings": found["findings"]}) == []
+    legs = [leg for layer in found["layers"] for leg in layer["legs"]]
+    assert legs and all(leg["aligned"] for leg in legs), found
+
+
+def test_where_the_flash_begins_at_3584_sector_63_is_right_and_2048_wrong(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    with bench.scsi_debug(2, physblk_exp=3, lowest_aligned=7) as disks:
+        for disk, start in zip(disks, (63, 2048), strict=True):
+            harness.must((part(start) + mkfs("{0}1")).format(disk.path))
+        result = harness.module("stack_info", {"devices": [disk.path for disk in disks]})
+        assert errors(result) == [("partition", f"{disks[1].kernel}1")]

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The stages of the test suite: what each one runs, in order.
+
+A stage is a list of commands that must all succeed. Static stages work on a copy of the tracked files; lab stages need the virtual machine.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SCENARIOS_FIRST = ("nvme", "multi_volume", "separate", "loop", "simulated")
+PLAYBOOK = "plumbline.ssd.provision_db_storage"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a run finds and puts things."""
+
+    root: Path  # the checkout
+    collections: Path  # what ANSIBLE_COLLECTIONS_PATH is for static stages
+    staged: Path  # the copy of the tracked files below it
+    scratch: Path  # gone after the run
+    cache: Path  # kept
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command line, or a step of Python that takes its place."""
+
+    argv: tuple[str, ...] = ()
+    cwd: Path | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    call: Callable[[], object] | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A named list of commands. `commands` is called when the stage's turn comes, so that it may look at earlier results."""
+
+    name: str
+    does: str
+    commands: Callable[[], list[Command]]
+    lab: bool = False
+    long: bool = False
+    minutes: float = 10
+
+
+def roles_of(collection: Path) -> list[str]:
+    """Roles that document themselves with argument specs."""
+    return sorted({path.parts[-3] for pattern in ("yml", "yaml") for path in collection.glob(f"roles/*/meta/argument_specs.{pattern}")})
+
+
+def modules_of(collection: Path) -> list[str]:
+    """Modules of the collection."""
+    return sorted(path.stem for path in collection.glob("plugins/modules/*.py") if not path.stem.startswith("_"))
+
+
+def scenarios_of(root: Path) -> list[str]:
+    """Molecule scenarios, the well-known ones first and in their order."""
+    found = {path.parent.name for path in root.glob("molecule/*/molecule.yml")}
+    first = [name for name in SCENARIOS_FIRST if name in found]
+    return first + sorted(found.difference(first))
+
+
+def _is_long(scenario: Path) -> bool:
+    """A scenario says so itself, in a comment line `# long` of its molecule.yml."""
+    return re.search(r"^#\s*long\b", scenario.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+def static_stages(at: Places) -> list[Stage]:
+    """Everything that a laptop can run without the virtual machine."""
+    here = at.staged
+    collection = {"ANSIBLE_COLLECTIONS_PATH": str(at.collections)}
+    importable = {"PYTHONPATH": str(at.collections)}
+
+    def run(*argv: str, cwd: Path = here, env: dict[str, str] | None = None) -> Command:
+        return Command(argv=argv, cwd=cwd, env={**collection, **(env or {})})
+
+    def mypy(*argv: str, env: dict[str, str] | None = None, cwd: Path = here) -> Command:
+        config = ("--config-file", str(here / "pyproject.toml"), "--cache-dir", str(at.cache / "mypy"))
+        return run(sys.executable, "-m", "mypy", *config, *argv, env=env, cwd=cwd)
+
+    def ruff() -> list[Command]:
+        kept = {"RUFF_CACHE_DIR": str(at.cache / "ruff")}
+        return [run("ruff", "check", ".", env=kept), run("ruff", "format", "--check", "--diff", "tests/tools", env=kept)]
+
+    def types() -> list[Command]:
+        package = "ansible_collections.plumbline.ssd.plugins.module_utils"
+        lab = [
+            str(path.relative_to(here / "molecule/lab"))
+            for path in sorted((here / "molecule/lab").iterdir())
+            if (path.is_dir() and (path / "__init__.py").exists()) or path.suffix == ".py"
+        ]
+        return [
+            # From inside, so that `from .errors import …` and `from plumblab import …` mean what they mean at run time.
+            mypy("--namespace-packages", "--package", package, env={"MYPYPATH": str(at.collections)}, cwd=at.collections),
+            mypy(*lab, cwd=here / "molecule/lab"),
+            mypy(".", cwd=here / "tests/tools"),
+        ]
+
+    def pytest(*paths: str, jobs: str = "0") -> Command:
+        return run(sys.executable, "-m", "pytest", "-q", "-n", jobs, "-p", "no:cacheprovider", *paths, env=importable)
+
+    def sanity() -> list[Command]:
+        from ansible_test_pip import provide
+
+        python = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return [Command(call=provide), run("ansible-test", "sanity", "--venv", "--python", python, "--color", "no", env={"PIP_QUIET": "1"})]
+
+    def build() -> list[Command]:
+        built, installed = at.scratch / "built", at.scratch / "installed"
+        env = {"ANSIBLE_COLLECTIONS_PATH": str(installed)}
+
+        def contents() -> None:
+            top = {path.name for path in (installed / "ansible_collections/plumbline/ssd").iterdir()}
+            unwanted = top.intersection({"molecule", "tests", "plumbline", "requirements", "pyproject.toml", "ansible.cfg", ".ci", ".config", ".git"})
+            if unwanted:
+                raise AssertionError(f"the built collection holds {', '.join(sorted(unwanted))}: see build_ignore in galaxy.yml")
+
+        archive = built / f"plumbline-ssd-{_version(here)}.tar.gz"
+        documented: list[Command] = []
+        if modules_of(here):
+            documented.append(run("ansible-doc", "-t", "module", *(f"plumbline.ssd.{name}" for name in modules_of(here)), env=env, cwd=at.scratch))
+        if roles_of(here):
+            documented.append(run("ansible-doc", "-t", "role", *(f"plumbline.ssd.{name}" for name in roles_of(here)), env=env, cwd=at.scratch))
+        return [
+            run("ansible-galaxy", "collection", "build", "--force", "--output-path", str(built)),
+            # The dependencies are in this environment already; without --no-deps the installer asks a Galaxy server for them.
+            run("ansible-galaxy", "collection", "install", "--offline", "--no-deps", "--force", "-p", str(installed), str(archive), env=env),
+            Command(call=contents),
+            *documented,
+            run("ansible-playbook", "--syntax-check", "-i", "localhost,", PLAYBOOK, env=env, cwd=at.scratch),
+        ]
+
+    def docs() -> list[Command]:
+        out = at.scratch / "docs"
+        out.mkdir(exist_ok=True)
+        return [
+            run("antsibull-docs", "lint-collection-docs", "--plugin-docs", "--validate-collection-refs=self", "--skip-rstcheck", "."),
+            run("antsibull-docs", "collection", "--use-current", "--fail-on-error", "--dest-dir", str(out), "plumbline.ssd"),
+        ]
+
+    return [
+        Stage("ruff", "Python style and mistakes", ruff),
+        Stage("mypy", "types of module_utils, the lab and these tools", types),
+        Stage("unit", "unit tests", lambda: [pytest("tests/unit", jobs="2")]),
+        Stage("tools", "tests of these tools", lambda: [pytest("tests/tools")]),
+        Stage("lab-unit", "tests of the lab's own parts, without a machine", lambda: [pytest("molecule/lab/tests")]),
+        Stage("simssd", "tests of the simulated SSD", lambda: [pytest("molecule/lab/simssd/test_simssd.py")]),
+        Stage("sanity", "ansible-test sanity", sanity, minutes=15),
+        Stage("lint", "ansible-lint, production profile, with yamllint", lambda: [run("ansible-lint", "--offline", "--strict", "--nocolor")]),
+        Stage("docs", "the documentation is valid and can be built", docs),
+        Stage("changelog", "the changelog fragments are valid", lambda: [run("antsibull-changelog", "lint")]),
+        Stage("build", "build, install, and use by name what was installed", build),
+    ]
+
+
+def lab_stages(at: Places) -> list[Stage]:
+    """What needs the virtual machine. `lab-up` comes before everything that uses it."""
+    lab = str(at.root / "molecule/lab/lab.py")
+
+    def one(*argv: str) -> Callable[[], list[Command]]:
+        return lambda: [Command(argv=argv, cwd=at.root)]
+
+    stages = [
+        Stage("lab-image", "the machine's image, from the cache if it is there", one(sys.executable, lab, "image"), lab=True, minutes=20),
+        Stage("lab-up", "the machine answers", one(sys.executable, lab, "up"), lab=True, minutes=10),
+    ]
+    for name in scenarios_of(at.root):
+        stages.append(
+            Stage(
+                f"molecule-{name}",
+                f"molecule scenario {name}",
+                one("molecule", "test", "--scenario-name", name),
+                lab=True,
+                long=_is_long(at.root / "molecule" / name / "molecule.yml"),
+                minutes=15,
+            )
+        )
+    if (at.root / "tests/lab").is_dir():
+        harness = ("-m", "pytest", "-v", "-p", "no:cacheprovider", "tests/lab")
+        stages.append(Stage("lab-tests", "layouts, refusals and guilty layers in the machine", one(sys.executable, *harness), lab=True, minutes=50))
+    return stages
+
+
+def _version(collection: Path) -> str:
+    match = re.search(r"^version:\s*(\S+)", (collection / "galaxy.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
+        raise RuntimeError("galaxy.yml has no version")
+    return match.group(1)

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts that exist in memory: observations built piece by piece, and a hand that carries out a plan's steps on them."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits, make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import (
+    BlankProof,
+    Ext4,
+    FstabEntry,
+    Identity,
+    Lv,
+    Lvm,
+    Mount,
+    Node,
+    Observation,
+    PathState,
+    Pv,
+    Segment,
+    Table,
+    TableEntry,
+    Vg,
+)
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+FIXTURES = os.path.join(os.path.dirname(__file__), "..", "..", "fixtures")
+TOOLS = {name: "/usr/sbin/" + name for name in ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "udevadm")}
+
+
+def fixture(name):
+    """The bytes of a captured file."""
+    with open(os.path.join(FIXTURES, name), "rb") as handle:
+        return handle.read()
+
+
+def shown_options():
+    """What Linux showed in mountinfo for an ext4 mounted with each option: option → options of the mount and of the superblock."""
+    rows = [line.split("\t") for line in fixture("ext4_mount_options.tsv").decode().splitlines()]
+    return {asked: tuple(vfs.split(",")) + tuple(word for word in fs.split(",") if word != "rw") for asked, vfs, fs in rows}
+
+
+SHOWN = shown_options()
+
+
+def as_kernel_shows(options):
+    """A live mount's options for those that were asked, composed from what the kernel showed for each alone."""
+    live = ["rw", "relatime"]
+    for option in options:
+        for word in SHOWN.get(option, ()):
+            if word not in live and word != "stripe=32":
+                live.append(word)
+    if "noatime" in live or "strictatime" in options:
+        live.remove("relatime")
+    return tuple(live)
+
+
+class Host:
+    """A host under construction. `seen` is what an observation would return."""
+
+    def __init__(self):
+        self.seen = Observation(tools=dict(TOOLS), distribution=("debian",), timer_enabled=True)
+        self._minor = 0
+        self._used = {}
+
+    def disk(self, name="", size=100 * GIB, serial="", wwid=None, model="Flash 9000", limits=None, id_ns=None, blank=True, kind="disk", **more):
+        """Add a disk; returns its device number. A blank one comes with its proof."""
+        number = len([n for n in self.seen.nodes.values() if n.kind in ("disk", "loop")])
+        name = name or "nvme%dn1" % number
+        serial = "SER%04d" % number if serial == "" else serial
+        devno = "259:%d" % (16 * number)
+        limits = limits or Limits(512, 512, 512, 0, 0)
+        identity = {
+            "wwid": "eui.%016x" % (0xA000 + number) if wwid is None else wwid,
+            "serial": serial,
+            "model": model,
+            "firmware": "1.0",
+            "transport": "nvme",
+            "controller": "nvme%d" % number,
+            "nsid": 1,
+        }
+        identity.update({key: more.pop(key) for key in list(more) if key in Identity._fields})
+        node = Node(devno, name, kind, size, limits, identity=Identity(**identity), **more)
+        self.seen.nodes[devno] = node
+        self.seen.geometries[devno] = make_geometry(limits, id_ns)
+        self.seen.tables[devno] = None
+        link = "nvme-%s_%s" % (model.replace(" ", "_"), serial)
+        self.seen.links[link] = devno
+        for path in ("/dev/disk/by-id/" + link, "/dev/" + name):
+            self.seen.paths[path] = devno
+        if blank:
+            self.seen.proofs[devno] = BlankProof(128 * MIB, 1024)
+        return devno
+
+    def pair(self, count=2, **more):
+        """Several equal disks; returns their device numbers."""
+        return [self.disk(**more) for _number in range(count)]
+
+    def edit(self, devno, **more):
+        """Change what is seen of a node."""
+        self.seen.nodes[devno] = self.seen.nodes[devno]._replace(**more)
+
+    def limits(self, devno, id_ns=None, **more):
+        """Change what a disk reports of its geometry."""
+        limits = self.seen.nodes[devno].limits._replace(**more)
+        self.edit(devno, limits=limits)
+        self.seen.geometries[devno] = make_geometry(limits, id_ns)
+
+    def name(self, devno):
+        """The path by which a spec names a disk."""
+        return next("/dev/disk/by-id/" + link for link, number in self.seen.links.items() if number == devno)
+
+    def part(self, disk, start, size=0, name="", number=0, guid="", listed=True):
+        """Add a partition to a disk, in its table as well where *listed*."""
+        node = self.seen.nodes[disk]
+        entries = self.seen.tables[disk].entries if self.seen.tables.get(disk) else ()
+        number = number or len(entries) + 1
+        size = size or (node.size - start - MIB) // MIB * MIB
+        major, minor = disk.split(":")
+        devno = "%s:%d" % (major, int(minor) + number)
+        title = node.name + ("p" if node.name[-1].isdigit() else "") + str(number)
+        self.seen.nodes[devno] = Node(
+            devno, title, "part", size, node.limits, parent=disk, start=start, number=number, segments=(Segment(0, size, "part", 0, ((disk, start),)),)
+        )
+        if listed:
+            guid = guid or "00000000-0000-4000-8000-%012d" % (int(minor) + number)
+            entry = TableEntry(number, start, size, "E6D6D379-F507-44C2-A23C-238F2A3DF928", guid, name)
+            self.seen.tables[disk] = Table("gpt", "GUID", tuple(entries) + (entry,))
+        self.seen.proofs.pop(disk, None)
+        return devno
+
+    def mapped(self, title, segments, kind="lvm", name=""):
+        """Add a mapped device; its holders and slaves follow from *segments*."""
+        devno = "%d:%d" % (9 if kind == "md" else 253, self._minor)
+        name = name or "dm-%d" % self._minor
+        self._minor += 1
+        children = list(dict.fromkeys(child for segment in segments for child, _first in segment.legs))
+        size = sum(segment.length for segment in segments)
+        limits = self.seen.nodes[children[0]].limits
+        self.seen.nodes[devno] = Node(devno, name, kind, size, limits, title=title, slaves=tuple(children), segments=tuple(segments))
+        for child in children:
+            self.edit(child, holders=self.seen.nodes[child].holders + (devno,))
+        return devno
+
+    def pv(self, devno, vg, data_start=MIB, extents=1000):
+        """Say that a node is a PV."""
+        node = self.seen.nodes[devno]
+        self.seen.lvm = self.seen.lvm._replace(pvs=self.seen.lvm.pvs + (Pv(devno, "/dev/" + node.name, "uuid-" + devno, vg, data_start, extents),))
+
+    def vg(self, name, extent=4 * MIB, extents=2000):
+        """Say that there is a VG."""
+        self.seen.lvm = self.seen.lvm._replace(vgs=self.seen.lvm.vgs + (Vg(name, extent, extents, extents),))
+
+    def ext4(self, devno, label="", stride=0, width=0, uuid="12345678-1234-5678-9abc-def012345678", block=4096):
+        """Put a filesystem on a node."""
+        self.seen.filesystems[devno] = Ext4(uuid, label, block, self.seen.nodes[devno].size // block, stride, width, 1000)
+
+    def mount(self, devno, target, options=("rw", "noatime"), here=True):
+        """Mount a node."""
+        self.seen.mounts.append(Mount(devno, target, "ext4", tuple(options), here))
+
+    # --- a hand that does what the roles do ---------------------------------------------------------
+
+    def carry_out(self, step):
+        """Do one step of a plan to the host in memory."""
+        getattr(self, "_do_" + step["action"])(step)
+
+    def _do_partition(self, step):
+        for device in step["devices"]:
+            devno = next(n.devno for n in self.seen.nodes.values() if n.path == device["device"])
+            self.seen.tables[devno] = None
+            self.part(devno, device["start_bytes"], device["length_bytes"], device["name"], 1, device["guid"])
+
+    def _by_guid(self, path):
+        guid = path.rsplit("/", 1)[-1].upper()
+        for disk, table in self.seen.tables.items():
+            for entry in table.entries if table else ():
+                if entry.guid == guid:
+                    return next(n.devno for n in self.seen.nodes.values() if n.parent == disk and n.number == entry.number)
+        raise AssertionError("no partition %s" % path)
+
+    def _do_volume_group(self, step):
+        total = 0
+        for path in step["pvs"]:
+            devno = self._by_guid(path)
+            count = (self.seen.nodes[devno].size - step["data_alignment_bytes"]) // step["extent_bytes"]
+            total += count
+            self.seen.lvm = self.seen.lvm._replace(pvs=tuple(pv for pv in self.seen.lvm.pvs if pv.devno != devno))
+            self.pv(devno, step["vg"], step["data_alignment_bytes"], count)
+        self.vg(step["vg"], step["extent_bytes"], total)
+
+    def _do_logical_volume(self, step):
+        vg = self.seen.vg(step["vg"])
+        pvs = [pv for pv in self.seen.lvm.pvs if pv.vg == step["vg"]]
+        used = self._used.get(vg.name, 0)
+        each = step["size_bytes"] // step["stripes"]
+        assert each % vg.extent_bytes == 0, "lvcreate would round the size up"
+        assert used + each <= min(pv.extents for pv in pvs) * vg.extent_bytes, "lvcreate would find no room"
+        legs = tuple((pv.devno, pv.data_start + used) for pv in pvs)
+        self.mapped("%s-%s" % (vg.name, step["lv"]), [Segment(0, step["size_bytes"], "striped", step["stripe_bytes"], legs)])
+        lv = Lv(vg.name, step["lv"], step["size_bytes"], step["stripes"], step["stripe_bytes"], 1, ("striped",))
+        self.seen.lvm = self.seen.lvm._replace(lvs=self.seen.lvm.lvs + (lv,))
+        self._used[vg.name] = used + each
+
+    def _do_filesystem(self, step):
+        words = dict(re.findall(r"(?:-|\b)(L|U|b|stride|stripe_width)[ =](\S+?)(?=[ ,]|$)", step["options"]))
+        if "/by-partuuid/" in step["device"]:
+            devno = self._by_guid(step["device"])
+        else:
+            vg, lv = step["device"].split("/")[2:]
+            devno = self.seen.lv_node(vg, lv).devno
+        self.ext4(devno, words["L"], int(words["stride"]), int(words["stripe_width"]), words["U"], int(words["b"]))
+
+    def _do_mount(self, step):
+        for mount in step["mounts"]:
+            devno = next(devno for devno, fs in self.seen.filesystems.items() if fs.uuid == mount["uuid"])
+            options = tuple(mount["options"].split(","))
+            self.seen.fstab = [entry for entry in self.seen.fstab if entry.target != mount["path"]]
+            self.seen.fstab.append(FstabEntry("UUID=" + mount["uuid"], mount["path"], mount["fstype"], options, 0, mount["passno"]))
+            self.seen.mounts = [one for one in self.seen.mounts if one.devno != devno]
+            self.mount(devno, mount["path"], as_kernel_shows(options))
+            self.seen.directories[mount["path"]] = PathState(True, True, 1, False, max(mount["owner"], 0), max(mount["group"], 0), mount["mode"] or "0755")
+        self.seen.drop_ins.update(step["drop_ins"])
+        self.seen.timer_enabled = self.seen.timer_enabled or step["enable_fstrim_timer"]
+
+    def build(self, stacks, through="filesystem", limit=99):
+        """Plan, carry out at most *limit* steps; returns the plan that was carried out."""
+        plan = make_plan(stacks, self.seen, through)
+        assert not plan.refusals, plan.refusals
+        for step in plan.steps[:limit]:
+            self.carry_out(step)
+        return plan
+
+    def forget_lvm(self):
+        """As on a host whose VG was never made."""
+        self.seen.lvm = Lvm()
+
+
+VOLUMES = ({"name": "data", "size": "70%", "mount": "/data01"}, {"name": "wal", "size": "20%", "mount": "/data02"})
+
+
+def spec(host, devnos=None, **more):
+    """A checked stack over the host's disks; *more* replaces keys of the entry."""
+    devnos = [n.devno for n in host.seen.nodes.values() if n.kind == "disk"] if devnos is None else devnos
+    entry = {"name": "pgdata", "devices": [host.name(devno) for devno in devnos], "volumes": [dict(volume) for volume in VOLUMES]}
+    entry.update(more)
+    return read_stacks([entry])

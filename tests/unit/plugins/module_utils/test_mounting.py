@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import random
+import stat
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _mounting
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import parse_fstab
+
+
+def mount(path="/data01", uuid="11111111-2222-5333-8444-555555555555", options="noatime,nofail", **more):
+    one = {"path": path, "uuid": uuid, "fstype": "ext4", "options": options, "passno": 2, "owner": -1, "group": -1, "mode": "", "selinux_context": ""}
+    one.update(more)
+    return one
+
+
+LINE = "UUID=11111111-2222-5333-8444-555555555555 /data01 ext4 noatime,nofail 0 2"
+
+
+@pytest.mark.parametrize(
+    "path, expected",
+    [("/data01", "/data01"), ("/a b", "/a\\040b"), ("/a\tb", "/a\\011b"), ("/a\nb", "/a\\012b"), ("/a\\b", "/a\\134b"), ("/é", "/é")],
+)
+def test_escape(path, expected):
+    assert _mounting.escape(path) == expected
+    assert parse_fstab("x %s y" % expected)[0].target == path
+
+
+def test_fstab_line():
+    assert _mounting.fstab_line(mount()) == LINE
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ("", LINE + "\n"),
+        ("# nothing\n", "# nothing\n" + LINE + "\n"),
+        ("# no newline at the end", "# no newline at the end\n" + LINE + "\n"),
+        ("/dev/vda / ext4 defaults 0 1\n", "/dev/vda / ext4 defaults 0 1\n" + LINE + "\n"),
+        ("UUID=x /data01 xfs ro 1 1\n/dev/vda / ext4 defaults 0 1\n", LINE + "\n/dev/vda / ext4 defaults 0 1\n"),
+        ("UUID=x /data01 xfs ro 1 1", LINE + "\n"),
+        ("#UUID=x /data01 xfs ro 1 1\n", "#UUID=x /data01 xfs ro 1 1\n" + LINE + "\n"),
+        (LINE + "\n", LINE + "\n"),
+        ("UUID=x\t/data01\text4\n", LINE + "\n"),
+        ("UUID=x /data01/sub ext4\n", "UUID=x /data01/sub ext4\n" + LINE + "\n"),
+        ("\n\n", "\n\n" + LINE + "\n"),
+        ("# a\x0cUUID=x /data01 ext4 ro 0 0\n", "# a\x0cUUID=x /data01 ext4 ro 0 0\n" + LINE + "\n"),
+        ("# a\u2028UUID=x /data01 ext4 ro 0 0\n", "# a\u2028UUID=x /data01 ext4 ro 0 0\n" + LINE + "\n"),
+        ("/dev/vda / ext4 defaults 0 1\r\n", "/dev/vda / ext4 defaults 0 1\r\n" + LINE + "\n"),
+        ("UUID=x /data01 a\nUUID=y /data01 b\n", LINE + "\nUUID=y /data01 b\n"),
+    ],
+)
+def test_edit_fstab(before, after):
+    assert _mounting.edit_fstab(before, [mount()]) == after
+
+
+def random_fstab(dice):
+    """An fstab as nobody would write it: any characters, comments, half lines, endings, blanks."""
+    pieces = []
+    for _line in range(dice.randrange(0, 12)):
+        kind = dice.randrange(5)
+        if kind == 0:
+            pieces.append("".join(dice.choice("# /abz=\t \\040\x0b\x0c\x1c\x85\u2028\udc80é") for _char in range(dice.randrange(0, 40))))
+        elif kind == 1:
+            pieces.append("# " + LINE)
+        elif kind == 2:
+            pieces.append("UUID=%x /mnt/%x ext4 defaults 0 2" % (dice.randrange(1 << 30), dice.randrange(1 << 30)))
+        elif kind == 3:
+            pieces.append(dice.choice(("", " ", "\t", "/dev/sda", "proc /proc proc", "tmpfs\t/tmp\ttmpfs\tsize=1g\t0\t0", "LABEL=s none swap sw 0 0")))
+        else:
+            pieces.append("UUID=old /data%02d ext4 defaults 0 2" % dice.randrange(1, 4))
+    return dice.choice(("\n", "\n", "\r\n")).join(pieces) + dice.choice(("", "\n"))
+
+
+def test_foreign_lines_stay_to_the_byte():
+    """2,000 random fstabs: what is not ours is there afterwards, unchanged and in order; ours is there once; doing it twice changes nothing."""
+    dice = random.Random(10)
+    for _row in range(2000):
+        before = random_fstab(dice)
+        wanted = [mount("/data%02d" % number, uuid="u%d" % number) for number in dice.sample(range(1, 4), dice.randrange(0, 4))]
+        after = _mounting.edit_fstab(before, wanted)
+        paths = {one["path"] for one in wanted}
+        first_of = {}
+        foreign = []
+        for line in before.split("\n"):
+            entries = parse_fstab(line)
+            target = entries[0].target if entries else ""
+            if target in paths and target not in first_of:
+                first_of[target] = line
+            else:
+                foreign.append(line)
+        lines = {_mounting.fstab_line(one) for one in wanted}
+        kept = [line for line in after.split("\n") if line not in lines]
+        assert [line for line in kept if line] == [line for line in foreign if line]
+        assert all(sum(line == ours for line in after.split("\n")) == 1 for ours in lines)
+        assert _mounting.edit_fstab(after, wanted) == after
+        if not wanted:
+            assert after == before
+
+
+# --- replacing a file ------------------------------------------------------------------------------
+
+
+def test_replace_file(tmp_path):
+    path = tmp_path / "fstab"
+    path.write_bytes(b"old\xff\n")
+    os.chmod(path, 0o640)
+    inode = os.stat(path).st_ino
+    _mounting.replace_file(str(path), "new\udcff\r\n")
+    assert path.read_bytes() == b"new\xff\r\n"
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o640 and os.stat(path).st_ino != inode
+    assert os.listdir(tmp_path) == ["fstab"]
+
+
+def test_replace_file_makes_a_new_one(tmp_path):
+    _mounting.replace_file(str(tmp_path / "x.conf"), "text", 0o600)
+    assert (tmp_path / "x.conf").read_text() == "text" and stat.S_IMODE(os.stat(tmp_path / "x.conf").st_mode) == 0o600
+
+
+def test_replace_file_follows_a_link(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    _mounting.replace_file(str(tmp_path / "link"), "new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == "new"
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename", "fchmod"])
+def test_replace_file_is_all_or_nothing(tmp_path, monkeypatch, call):
+    """Whatever fails before the rename: the old file stands, and nothing lies beside it."""
+    path = tmp_path / "fstab"
+    path.write_text("old")
+
+    def fail(*_args, **_more):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_mounting.os, call, fail)
+    with pytest.raises(OSError, match="No space left"):
+        _mounting.replace_file(str(path), "new")
+    monkeypatch.undo()
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["fstab"]
+
+
+def test_replace_file_is_synced_before_it_is_seen(tmp_path, monkeypatch):
+    calls = []
+    for name in ("fsync", "rename"):
+        real = getattr(os, name)
+
+        def note(*args, name=name, real=real, **more):
+            calls.append(name)
+            return real(*args, **more)
+
+        monkeypatch.setattr(_mounting.os, name, note)
+    _mounting.replace_file(str(tmp_path / "x"), "new")
+    assert calls == ["fsync", "rename", "fsync"]
+
+
+# --- mount points ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def frozen(monkeypatch):
+    """Records what would be made immutable, so that no test needs the right to do it."""
+    paths = []
+    monkeypatch.setattr(_devio, "is_immutable", lambda fd: os.readlink("/proc/self/fd/%d" % fd) in paths)
+    monkeypatch.setattr(_devio, "set_immutable", lambda fd: paths.append(os.readlink("/proc/self/fd/%d" % fd)))
+    return paths
+
+
+def test_prepare_directory(tmp_path, frozen):
+    path = str(tmp_path / "a" / "data01")
+    assert _mounting.prepare_directory(path) == [] and frozen == [path]
+    assert _mounting.prepare_directory(path) == [] and frozen == [path]
+
+
+def test_prepare_directory_refuses_content(tmp_path, frozen):
+    (tmp_path / "data01").mkdir()
+    (tmp_path / "data01" / "x").write_text("")
+    with pytest.raises(PlumblineError, match="is not empty since the plan; empty it or name another"):
+        _mounting.prepare_directory(str(tmp_path / "data01"))
+    assert frozen == []
+
+
+@pytest.mark.parametrize("make", [lambda path: path.write_text(""), lambda path: path.symlink_to("/")])
+def test_prepare_directory_refuses_what_is_none(tmp_path, frozen, make):
+    make(tmp_path / "data01")
+    with pytest.raises(PlumblineError, match=r"mount point .*data01 (is no directory|could not be made)"):
+        _mounting.prepare_directory(str(tmp_path / "data01"))
+    assert frozen == []
+
+
+def test_prepare_directory_refuses_another_filesystem(frozen):
+    with pytest.raises(PlumblineError, match="is on another filesystem than its parent"):
+        _mounting.prepare_directory("/proc")
+    assert frozen == []
+
+
+@pytest.mark.parametrize("number, warned", [(25, True), (95, True), (22, True), (1, False)])
+def test_prepare_directory_where_nothing_can_be_frozen(tmp_path, monkeypatch, number, warned):
+    def fail(_fd):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(_devio, "set_immutable", fail)
+    monkeypatch.setattr(_devio, "is_immutable", lambda _fd: False)
+    path = str(tmp_path / "data01")
+    if warned:
+        assert "cannot be made immutable on its filesystem" in _mounting.prepare_directory(path)[0]
+    else:
+        with pytest.raises(PlumblineError, match="could not be made immutable: Operation not permitted"):
+            _mounting.prepare_directory(path)
+
+
+class Machine:
+    """A host for apply_mounts(): an fstab in a directory, and a mount command that only takes notes."""
+
+    def __init__(self, tmp_path, monkeypatch, fstab="# foreign\n"):
+        self.live, self.calls = {}, []
+        self.root = tmp_path
+        self.fstab = tmp_path / "fstab"
+        self.fstab.write_text(fstab)
+        monkeypatch.setattr(_mounting, "_FSTAB", str(self.fstab))
+        monkeypatch.setattr(_mounting, "_live", lambda: dict(self.live))
+        monkeypatch.setattr(_mounting, "_own", lambda _mount: False)
+        monkeypatch.setattr(_mounting, "_tell_systemd", lambda run, changed, timer: self.calls.append(("systemd", changed, timer)))
+
+    def run(self, argv):
+        self.calls.append(tuple(argv))
+        path = argv[-1]
+        options = next((entry.options for entry in parse_fstab(self.fstab.read_text()) if entry.target == path), ())
+        if len(argv) > 2:
+            options = tuple(argv[2].split(","))
+        self.live[path] = ("rw",) + tuple(word for word in options if word not in ("nofail", "remount"))
+        return 0, "", ""
+
+
+def test_apply_mounts(tmp_path, monkeypatch, frozen):
+    machine = Machine(tmp_path, monkeypatch)
+    wanted = [mount(str(tmp_path / "b"), "u1"), mount(str(tmp_path / "a"), "u2")]
+    changed, warnings, diff = _mounting.apply_mounts(machine.run, wanted, {}, False, False)
+    assert (changed, warnings) == (True, []) and diff["before"] == "# foreign\n" and diff["after"] == machine.fstab.read_text()
+    assert machine.calls == [("systemd", True, False), ("mount", str(tmp_path / "a")), ("mount", str(tmp_path / "b"))]
+    assert sorted(frozen) == [str(tmp_path / "a"), str(tmp_path / "b")]
+    machine.calls.clear()
+    assert _mounting.apply_mounts(machine.run, wanted, {}, False, False)[0] is False
+    assert machine.calls == [("systemd", False, False)]
+
+
+def test_a_volume_inside_another(tmp_path, monkeypatch, frozen):
+    """Its mount point is made only when the outer one is mounted: before, it would lie on the root filesystem."""
+    machine = Machine(tmp_path, monkeypatch)
+    order = []
+    real = _mounting.prepare_directory
+    monkeypatch.setattr(_mounting, "prepare_directory", lambda path: order.append(("prepare", path)) or real(path))
+    run = machine.run
+    outer, inner = str(tmp_path / "data"), str(tmp_path / "data" / "wal")
+    _mounting.apply_mounts(lambda argv: order.append(tuple(argv)) or run(argv), [mount(inner, "u1"), mount(outer, "u2")], {}, False, False)
+    assert order == [("prepare", outer), ("mount", outer), ("prepare", inner), ("mount", inner)]
+    assert machine.fstab.read_text().index(" %s " % outer) < machine.fstab.read_text().index(" %s " % inner)
+
+
+def test_check_mode_touches_nothing(tmp_path, monkeypatch, frozen):
+    machine = Machine(tmp_path, monkeypatch)
+    changed, _warnings, diff = _mounting.apply_mounts(machine.run, [mount(str(tmp_path / "a"))], {str(tmp_path / "x.conf"): "t"}, False, True)
+    assert changed and diff["after"] != diff["before"]
+    assert machine.fstab.read_text() == "# foreign\n" and machine.calls == [] and frozen == [] and os.listdir(tmp_path) == ["fstab"]
+
+
+def test_drop_ins_are_written_once(tmp_path, monkeypatch, frozen):
+    machine = Machine(tmp_path, monkeypatch)
+    name = str(tmp_path / "x.service.d" / "50-plumbline-pgdata.conf")
+    assert _mounting.apply_mounts(machine.run, [], {name: "[Unit]\n"}, False, False)[0] is True
+    assert _mounting.apply_mounts(machine.run, [], {name: "[Unit]\n"}, False, False)[0] is False
+    assert machine.calls == [("systemd", True, False), ("systemd", False, False)]
+
+
+@pytest.mark.parametrize(
+    "live, options, argv",
+    [
+        (("rw", "noatime"), "noatime,nofail,x-systemd.device-timeout=30s", None),
+        (("rw", "relatime"), "noatime,nofail", "remount,noatime"),
+        (("rw", "noatime", "nobarrier"), "noatime,nofail", "remount,noatime,barrier=1"),
+        (("rw", "noatime", "discard", "lazytime"), "noatime", "remount,noatime,nodiscard,nolazytime"),
+        (("rw", "relatime"), "strictatime", "remount,strictatime,strictatime"),
+        (("rw", "noatime"), "nofail", "remount,relatime"),
+    ],
+)
+def test_remount(tmp_path, monkeypatch, live, options, argv):
+    machine = Machine(tmp_path, monkeypatch)
+    machine.live["/data01"] = live
+    calls = []
+
+    def run(command):
+        calls.append(command)
+        machine.live["/data01"] = ("rw",) + tuple(word for word in options.split(",") if word not in ("strictatime", "nofail"))
+        return 0, "", ""
+
+    assert _mounting._mount(run, mount(options=options), live) is bool(argv)
+    assert calls == ([["mount", "-o", argv, "/data01"]] if argv else [])
+
+
+def test_remount_that_the_kernel_ignores(tmp_path, monkeypatch):
+    machine = Machine(tmp_path, monkeypatch)
+    machine.live["/data01"] = ("rw", "data=writeback")
+    with pytest.raises(PlumblineError) as caught:
+        _mounting._mount(lambda argv: (0, "", ""), mount(options="noatime"), ("rw", "data=writeback"))
+    assert caught.value.msg == (
+        "/data01: the kernel did not take the options by remount (missing: noatime; still there: data=writeback); unmount it and run again"
+    )
+
+
+def test_mount_that_fails():
+    with pytest.raises(PlumblineError) as caught:
+        _mounting._mount(lambda argv: (32, "", "mount: wrong fs type\n"), mount(), None)
+    assert caught.value.msg == "/data01 could not be mounted: mount: wrong fs type"
+
+
+def test_owner_and_mode_only_of_a_mounted_directory(tmp_path):
+    (tmp_path / "data01").mkdir()
+    with pytest.raises(PlumblineError, match="is not mounted; its owner and mode are left alone"):
+        _mounting._own(mount(str(tmp_path / "data01"), mode="0700"))
+    assert _mounting._own(mount(str(tmp_path / "data01"))) is False

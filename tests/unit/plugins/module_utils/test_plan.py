@@ -1,0 +1,1119 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From (spec, observation) to steps or refusals. The hosts live in memory, see builder.py."""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+from fractions import Fraction
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils import _plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof, FstabEntry, Lv, PathState, Segment, Signature, Table, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan, option_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, view
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, SHOWN, VOLUMES, Host, as_kernel_shows, spec
+
+FULL = ["partition", "volume_group", "logical_volume", "logical_volume", "filesystem", "filesystem", "mount"]
+
+
+def actions(plan):
+    return [step["action"] for step in plan.steps]
+
+
+def refusals(stacks, host, through="filesystem"):
+    """The refusals of a plan that must have some, and no step."""
+    plan = make_plan(stacks, host.seen, through)
+    assert plan.refusals and not plan.steps and plan.digest == make_plan(stacks, host.seen, through).digest
+    assert all("\n" not in line for line in plan.refusals)
+    return plan.refusals
+
+
+@pytest.fixture
+def host():
+    one = Host()
+    one.pair()
+    return one
+
+
+# --- bare devices and every state on the way ---------------------------------------------------------
+
+
+def test_bare_pair(host):
+    plan = make_plan(spec(host), host.seen)
+    assert (plan.refusals, plan.warnings, plan.missing_packages) == ([], [], [])
+    assert actions(plan) == FULL
+    partition, group, data, wal, fs_data, fs_wal, mount = plan.steps
+    usable = (100 * GIB * 9 // 10) // MIB * MIB - MIB
+    for number, device in enumerate(partition["devices"]):
+        assert device["device"] == "/dev/nvme%dn1" % number and device["identity"] == "wwid:eui.%016x" % (0xA000 + number)
+        assert (device["start_bytes"], device["length_bytes"], device["end_bytes"]) == (MIB, usable, MIB + usable)
+        assert device["name"] == "plumbline:pgdata:%d" % number and device["type_guid"] == "E6D6D379-F507-44C2-A23C-238F2A3DF928"
+        assert device["written"] is False and device["full_proof"] is False
+        assert device["probe_starts"][:2] == [MIB, 2 * MIB]
+    assert group["pvs"] == ["/dev/disk/by-partuuid/" + device["guid"].lower() for device in partition["devices"]]
+    assert (group["vg"], group["extent_bytes"], group["data_alignment_bytes"]) == ("pgdata", 64 * MIB, MIB)
+    extents = (usable - MIB) // (64 * MIB)
+    assert (data["size_bytes"], wal["size_bytes"]) == (extents * 7 // 10 * 128 * MIB, extents * 2 // 10 * 128 * MIB)
+    assert all((lv["stripes"], lv["stripe_bytes"]) == (2, 64 * KIB) for lv in (data, wal))
+    assert fs_data["device"] == "/dev/pgdata/data" and fs_data["fstype"] == "ext4"
+    pattern = r"-b 4096 -m 0 -L pgdata-data -U [0-9a-f-]{36} -E stride=16,stripe_width=32,lazy_itable_init=0,lazy_journal_init=0"
+    assert re.fullmatch(pattern, fs_data["options"]) and fs_data["uuid"] in fs_data["options"]
+    assert [one["path"] for one in mount["mounts"]] == ["/data01", "/data02"]
+    assert mount["mounts"][1]["uuid"] == fs_wal["uuid"] and mount["mounts"][1]["changes"] == ["fstab line", "mounted"]
+    assert mount["mounts"][0]["options"] == "noatime,nofail,x-systemd.device-timeout=30s" and mount["mounts"][0]["passno"] == 2
+    assert (mount["drop_ins"], mount["enable_fstrim_timer"]) == ({}, False)
+
+
+@pytest.mark.parametrize("through, expected", [("partition", FULL[:1]), ("striped_lvm", FULL[:4]), ("filesystem", FULL)])
+def test_through(host, through, expected):
+    assert actions(make_plan(spec(host), host.seen, through)) == expected
+
+
+@pytest.mark.parametrize("done", range(len(FULL) + 1))
+def test_each_partial_state_carries_on(done):
+    """After any number of steps exactly the others remain, and they are the same ones, to the byte."""
+    host = Host()
+    host.pair()
+    stacks = spec(host)
+    whole = make_plan(stacks, host.seen)
+    for step in whole.steps[:done]:
+        host.carry_out(step)
+    again = make_plan(stacks, host.seen)
+    assert again.refusals == []
+    assert again.steps == whole.steps[done:]
+
+
+STATES = [("striped", count) for count in (2, 3, 5, 8)] + [("separate", count) for count in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("layout, count", STATES)
+def test_complete_means_no_steps(layout, count):
+    host = Host()
+    devnos = host.pair(count)
+    more = {"layout": layout}
+    if layout == "separate":
+        more["volumes"] = [{"name": "v%d" % number, "mount": "/data%d" % number} for number in range(count)]
+    stacks = spec(host, devnos, **more)
+    first = host.build(stacks)
+    plan = make_plan(stacks, host.seen)
+    assert (plan.steps, plan.refusals, plan.warnings) == ([], [], [])
+    assert first.digest != plan.digest
+    for top in tops(host.seen):
+        assert not [finding for finding in view(host.seen, top).findings if finding.level == "error"]
+
+
+def test_partition_in_the_table_that_the_kernel_does_not_show_yet(host):
+    stacks = spec(host)
+    step = make_plan(stacks, host.seen).steps[0]
+    host.carry_out(step)
+    part = next(n.devno for n in host.seen.nodes.values() if n.kind == "part")
+    del host.seen.nodes[part]
+    (again,) = [one for one in make_plan(stacks, host.seen).steps if one["action"] == "partition"]
+    (device,) = again["devices"]
+    assert device["written"] is True and device["guid"] == step["devices"][0]["guid"] and device["probe_starts"] == []
+
+
+def test_one_of_two_partitions(host):
+    stacks = spec(host)
+    step = make_plan(stacks, host.seen).steps[0]
+    host.carry_out(dict(step, devices=step["devices"][1:]))
+    again = make_plan(stacks, host.seen)
+    assert actions(again) == FULL and again.steps[0]["devices"] == step["devices"][:1]
+    assert again.steps[1] == make_plan(stacks, _fresh().seen).steps[1]
+
+
+def _fresh():
+    one = Host()
+    one.pair()
+    return one
+
+
+@pytest.mark.parametrize("members", [(), (0,), (1,), (0, 1)])
+def test_pvs_without_vg_carry_on(host, members):
+    stacks = spec(host)
+    host.build(stacks, limit=1)
+    parts = [n.devno for n in host.seen.nodes.values() if n.kind == "part"]
+    for number in members:
+        host.pv(parts[number], "")
+    assert actions(make_plan(stacks, host.seen)) == FULL[1:]
+
+
+def test_legs_keep_their_index_when_the_spec_is_reordered(host):
+    first, second = [n.devno for n in host.seen.nodes.values()]
+    host.build(spec(host))
+    plan = make_plan(spec(host, [second, first]), host.seen)
+    assert (plan.steps, plan.refusals) == ([], [])
+
+
+# --- determinism -----------------------------------------------------------------------------------
+
+
+def test_the_same_question_gives_the_same_answer():
+    one, two = _fresh(), _fresh()
+    first, second = make_plan(spec(one), one.seen), make_plan(spec(two), two.seen)
+    assert first.steps == second.steps and first.digest == second.digest and len(first.digest) == 64
+
+
+def test_digest_changes_with_the_steps():
+    digests = set()
+    for more in ({}, {"reserve": "11%"}, {"stripe_size": "128KiB"}, {"name": "other"}, {"volumes": [{"name": "data", "mount": "/data01"}]}):
+        host = _fresh()
+        digests.add(make_plan(spec(host, **more), host.seen).digest)
+    host = Host()
+    host.pair(2, size=101 * GIB)
+    digests.add(make_plan(spec(host), host.seen).digest)
+    assert len(digests) == 6
+
+
+def test_guids_are_made_of_identities():
+    assert _plan.partition_guid("pgdata", "wwid:eui.1", 0) == _plan.partition_guid("pgdata", "wwid:eui.1", 0)
+    several = {_plan.partition_guid(stack, key, index) for stack in ("a", "b") for key in ("k", "l") for index in range(50)}
+    assert len(several) == 200 and all(re.fullmatch(r"[0-9A-F]{8}-[0-9A-F]{4}-5[0-9A-F]{3}-[89AB][0-9A-F]{3}-[0-9A-F]{12}", guid) for guid in several)
+    assert _plan.filesystem_uuid("a", "data", ["k", "l"]) == _plan.filesystem_uuid("a", "data", ["l", "k"])
+    assert _plan.filesystem_uuid("a", "data", ["k", "l"]) != _plan.filesystem_uuid("a", "wal", ["k", "l"])
+
+
+# --- extents ---------------------------------------------------------------------------------------
+
+
+def test_extents_of_a_share():
+    """floor(share × extents of the smallest leg) × legs, for thousands of shares, legs and sizes."""
+    dice = random.Random(9)
+    rows = 0
+    for _row in range(700):
+        count = dice.choice((2, 2, 3, 5, 7))
+        sizes = [dice.randrange(2 * GIB // 512, 8000 * GIB // 512) * 512 for _leg in range(count)]
+        host = Host()
+        devnos = [host.disk(size=size) for size in sizes]
+        tenths = [dice.randrange(5, 1000 // 4) for _volume in range(4)]
+        volumes = [{"name": "v%d" % number, "size": "%d.%d%%" % divmod(part, 10)} for number, part in enumerate(tenths)]
+        plan = make_plan(spec(host, devnos, volumes=volumes), host.seen, "striped_lvm")
+        assert not plan.refusals
+        partition, group = plan.steps[:2]
+        smallest = min(device["length_bytes"] for device in partition["devices"])
+        assert len({device["length_bytes"] for device in partition["devices"]}) == 1
+        extents = (smallest - group["data_alignment_bytes"]) // group["extent_bytes"]
+        for part, step in zip(tenths, plan.steps[2:]):
+            wanted = int(Fraction(part, 1000) * extents) * count * group["extent_bytes"]
+            assert step["size_bytes"] == wanted and step["stripes"] == count
+            rows += 1
+    assert rows == 2800
+
+
+def test_whole_group_in_thirds():
+    host = Host()
+    devnos = host.pair(3)
+    volumes = [{"name": "v%d" % number, "size": "%s%%" % share} for number, share in enumerate(("33.3", "33.3", "33.4"))]
+    stacks = spec(host, devnos, volumes=volumes)
+    host.build(stacks, "striped_lvm")
+    assert make_plan(stacks, host.seen, "striped_lvm").steps == []
+
+
+@pytest.mark.parametrize(
+    "count, size, expected", [(2, "10GiB", 10 * GIB), (3, "10GiB", 10240 * MIB + 128 * MIB), (5, "1GiB", 4 * 5 * 64 * MIB), (2, "8MiB", 128 * MIB)]
+)
+def test_a_size_is_rounded_up_to_extents(count, size, expected):
+    host = Host()
+    plan = make_plan(spec(host, host.pair(count), volumes=[{"name": "data", "size": size}]), host.seen, "striped_lvm")
+    assert plan.steps[-1]["size_bytes"] == expected
+
+
+def test_sizes_that_exceed(host):
+    volumes = [{"name": "data", "size": "100GiB"}, {"name": "wal", "size": "100GiB"}]
+    assert refusals(spec(host, volumes=volumes), host) == ["pgdata: the volumes want more than there is: data 100 GiB, wal 100 GiB; the VG has 179.88 GiB"]
+
+
+def test_size_and_share_that_exceed_together(host):
+    volumes = [{"name": "data", "size": "90%"}, {"name": "wal", "size": "20GiB"}]
+    assert "the volumes want more than there is" in refusals(spec(host, volumes=volumes), host)[0]
+
+
+def test_share_below_an_extent(host):
+    volumes = [{"name": "data", "size": "0.01%"}, {"name": "wal", "size": "20%"}]
+    assert refusals(spec(host, volumes=volumes), host) == ["pgdata: volume 'data' would be smaller than one extent of 64 MiB on each leg"]
+
+
+def test_probe_starts_are_where_the_volumes_will_begin(host):
+    stacks = spec(host)
+    plan = host.build(stacks)
+    for device in plan.steps[0]["devices"]:
+        disk = next(n.devno for n in host.seen.nodes.values() if n.path == device["device"])
+        part = next(n.devno for n in host.seen.nodes.values() if n.parent == disk)
+        lvs = [n for n in host.seen.nodes.values() if n.kind == "lvm"]
+        begins = [device["start_bytes"] + first for lv in lvs for child, first in lv.segments[0].legs if child == part]
+        assert device["probe_starts"] == [device["start_bytes"]] + begins
+
+
+# --- geometry in the plan --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "limits, start, stripe, stride",
+    [
+        (Limits(512, 512, 512, 0, 0), MIB, 64 * KIB, 16),
+        (Limits(4096, 4096, 4096, 0, 0), MIB, 64 * KIB, 16),
+        (Limits(512, 4096, 4096, 33553920, 0), MIB, 64 * KIB, 16),
+        (Limits(512, 4096, 131072, 0, 0), MIB, 128 * KIB, 32),
+        (Limits(512, 4096, 1048576, 0, 0), MIB, 1024 * KIB, 256),
+        (Limits(512, 4096, 4096, 0, 3584), MIB + 3584, 64 * KIB, 16),
+    ],
+)
+def test_geometry_decides(limits, start, stripe, stride):
+    host = Host()
+    host.pair(2, limits=limits)
+    stacks = spec(host)
+    plan = host.build(stacks)
+    assert {device["start_bytes"] for device in plan.steps[0]["devices"]} == {start}
+    assert plan.steps[2]["stripe_bytes"] == stripe
+    assert "stride=%d,stripe_width=%d," % (stride, 2 * stride) in plan.steps[4]["options"]
+    assert make_plan(stacks, host.seen).steps == []
+    for top in tops(host.seen):
+        assert view(host.seen, top).findings == ()
+
+
+def test_explicit_stripe_size():
+    host = _fresh()
+    plan = make_plan(spec(host, stripe_size="8KiB"), host.seen)
+    assert plan.steps[2]["stripe_bytes"] == 8192 and "stride=2,stripe_width=4," in plan.steps[4]["options"]
+
+
+@pytest.mark.parametrize(
+    "grain, more, line",
+    [
+        (
+            98304,
+            {},
+            "pgdata: no stripe size fits a grain of 96 KiB: LVM takes powers of two only, and none up to 1 MiB is a multiple of it; use layout 'separate'",
+        ),
+        (
+            131072,
+            {"stripe_size": "64KiB"},
+            "pgdata: stripe_size 64 KiB does not fit: it is no multiple of the flash's grain of 128 KiB; wanted one of 128 KiB, 256 KiB, 512 KiB, 1 MiB",
+        ),
+    ],
+)
+def test_grains_that_no_stripe_fits(grain, more, line):
+    host = Host()
+    host.pair(2, limits=Limits(512, 4096, grain, 0, 0))
+    assert refusals(spec(host, **more), host) == [line]
+
+
+def test_separate_on_a_grain_of_96_kib():
+    host = Host()
+    host.pair(2, limits=Limits(512, 4096, 98304, 0, 0))
+    stacks = spec(host, layout="separate", volumes=[{"name": "a", "mount": "/a"}, {"name": "b", "mount": "/b"}])
+    plan = host.build(stacks)
+    assert actions(plan) == ["partition", "filesystem", "filesystem", "mount"]
+    assert all(device["start_bytes"] % 98304 == 0 and device["length_bytes"] % 98304 == 0 for device in plan.steps[0]["devices"])
+    assert all(device["type_guid"] == "0FC63DAF-8483-4772-8E79-3D69D8477DE4" for device in plan.steps[0]["devices"])
+    assert "stride=24,stripe_width=24," in plan.steps[1]["options"]
+    assert plan.steps[1]["device"] == "/dev/disk/by-partuuid/" + plan.steps[0]["devices"][0]["guid"].lower()
+    assert make_plan(stacks, host.seen).steps == []
+
+
+def test_operator_overrides(host):
+    stacks = spec(
+        host, geometry=[{"model": "Flash*", "grain": "16KiB"}, {"device": host.name("259:0").rsplit("/", 1)[-1], "grain": "32KiB", "erase_block": "2MiB"}]
+    )
+    links = {devno: [link for link, number in host.seen.links.items() if number == devno] for devno in host.seen.nodes}
+    values = [_plan.overrides_for(stacks, node, links[devno]) for devno, node in host.seen.nodes.items()]
+    assert values == [{"grain": 32768, "erase_block": 2 * MIB}, {"grain": 16384}]
+
+
+def test_a_devices_own_words_count_before_any_pattern(host):
+    """Also where the pattern stands in a later stack."""
+    one = {"name": "one", "devices": ["a", "b"], "volumes": [{"name": "x"}], "geometry": [{"device": "nvme0n1", "grain": "8KiB"}]}
+    two = {"name": "two", "devices": ["c", "d"], "volumes": [{"name": "y"}], "geometry": [{"model": "*", "grain": "16KiB"}]}
+    node = host.seen.nodes["259:0"]
+    for stacks in ([one, two], [two, one]):
+        assert _plan.overrides_for(read_stacks(stacks), node, [])["grain"] == 8192
+
+
+def test_existing_stripes_that_fit_are_kept_under_auto(host):
+    """Each volume is judged by its own LV's stripes, whatever the rule would choose today."""
+    host.build(spec(host, stripe_size="128KiB"))
+    assert make_plan(spec(host), host.seen).steps == []
+    wanted = "pgdata: LV pgdata/data has stripes of 128 KiB; wanted 64 KiB; this can only be rebuilt, which is never done here"
+    assert refusals(spec(host, stripe_size="64KiB"), host)[0] == wanted
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_new_volume_beside_one_with_other_stripes(order):
+    host = _fresh()
+    volumes = [dict(volume) for volume in VOLUMES]
+    host.build(spec(host, stripe_size="128KiB", volumes=volumes[:1]))
+    stacks = spec(host, volumes=[volumes[number] for number in order])
+    plan = host.build(stacks)
+    assert [(step["lv"], step["stripe_bytes"]) for step in plan.steps if step["action"] == "logical_volume"] == [("wal", 64 * KIB)]
+    assert ["stride=16,stripe_width=32" in step["options"] for step in plan.steps if step["action"] == "filesystem"] == [True]
+    assert make_plan(stacks, host.seen).steps == [] and make_plan(stacks, host.seen).refusals == []
+
+
+# --- refusals: devices -----------------------------------------------------------------------------
+
+
+def foreign_table(host):
+    host.seen.tables["259:0"] = Table("gpt", "G", (TableEntry(1, MIB, GIB, "T", "G1", "Windows"),))
+
+
+def other_stack(host):
+    host.seen.tables["259:0"] = Table("gpt", "G", (TableEntry(1, MIB, GIB, "T", "G1", "plumbline:mysql:0"),))
+
+
+def two_partitions(host):
+    entries = (TableEntry(1, MIB, GIB, "T", "G1", "plumbline:pgdata:0"), TableEntry(2, 2 * GIB, GIB, "T", "G2", ""))
+    host.seen.tables["259:0"] = Table("gpt", "G", entries)
+
+
+def damaged_gpt(host):
+    host.seen.tables["259:0"] = Table("gpt", "G", (), "the GPT header's checksum is wrong")
+
+
+def protective(host):
+    host.seen.tables["259:0"] = Table("protective")
+
+
+def mounted_disk(host):
+    host.mount("259:0", "/old")
+
+
+def mounted_elsewhere(host):
+    host.mount("259:0", "/old", here=False)
+
+
+def swap(host):
+    host.seen.swaps.append("259:0")
+
+
+def held(host):
+    host.mapped("secret", [], kind="crypt")
+    host.edit("259:0", holders=("253:0",))
+
+
+def busy(host):
+    host.seen.busy["259:0"] = "in use by the kernel or another program"
+    del host.seen.proofs["259:0"]
+
+
+def read_only(host):
+    host.edit("259:0", read_only=True)
+
+
+def removable(host):
+    host.edit("259:0", removable=True)
+
+
+def pv(host):
+    host.pv("259:0", "oldvg")
+
+
+def orphan_pv(host):
+    host.pv("259:0", "")
+
+
+def xfs(host):
+    host.seen.signatures["259:0"] = [Signature("xfs", "filesystem", 0, "u", "old")]
+
+
+def ext4(host):
+    host.ext4("259:0", "old")
+
+
+def unreadable(host):
+    host.seen.faults["259:0"] = "the first sectors could not be read: Input/output error"
+
+
+def data(host):
+    host.seen.proofs["259:0"] = BlankProof(1, 1, ("unrecognised data that is not zero, first at byte 123456512 (117.74 MiB from the start)",))
+
+
+def unreadable_sample(host):
+    host.seen.proofs["259:0"] = BlankProof(1, 1, ("byte 4096 could not be read: Input/output error",))
+
+
+def unproven(host):
+    del host.seen.proofs["259:0"]
+
+
+def no_identity(host):
+    host.edit("259:0", identity=host.seen.nodes["259:0"].identity._replace(wwid="", serial=""))
+
+
+def placeholder(host):
+    host.edit("259:0", identity=host.seen.nodes["259:0"].identity._replace(wwid="eui.0000000000000000", serial="000000000000"))
+
+
+def twins(host):
+    host.edit("259:0", identity=host.seen.nodes["259:16"].identity._replace(controller="nvme0"))
+
+
+def serial_twins(host):
+    for devno in ("259:0", "259:16"):
+        host.edit(devno, identity=host.seen.nodes[devno].identity._replace(wwid="", serial="SAME"))
+
+
+def contradiction(host):
+    host.limits("259:0", alignment_offset=-1)
+
+
+def other_blocks(host):
+    host.limits("259:0", logical=4096, physical=4096, min_io=4096)
+
+
+def one_controller(host):
+    host.edit("259:0", identity=host.seen.nodes["259:0"].identity._replace(controller="nvme1"))
+
+
+def tiny(host):
+    host.edit("259:0", size=16 * MIB)
+
+
+ERASE = "; if it may be lost, erase the device yourself and run again"
+REPLACE = "; replace the device: what cannot be read is never taken for blank"
+NAME = "pgdata: device nvme0n1 (SER0000): "
+
+
+@pytest.mark.parametrize(
+    "spoil, line",
+    [
+        (foreign_table, NAME + "it carries a GPT partition table; partitions: 1 'Windows' [table]" + ERASE),
+        (other_stack, NAME + "it carries a GPT partition table; partitions: 1 'plumbline:mysql:0' [table]" + ERASE),
+        (two_partitions, NAME + "it carries a GPT partition table; partitions: 1 'plumbline:pgdata:0', 2 [table]" + ERASE),
+        (damaged_gpt, NAME + "it carries a GPT partition table, empty (the GPT header's checksum is wrong) [table]" + ERASE),
+        (protective, NAME + "it carries a protective MBR partition table, empty [table]" + ERASE),
+        (mounted_disk, NAME + "nvme0n1 is mounted on /old [mounted]; unmount it if it may be used"),
+        (mounted_elsewhere, NAME + "nvme0n1 is mounted on /old in another mount namespace [mounted]; unmount it if it may be used"),
+        (swap, NAME + "nvme0n1 is in use as swap [swap]; swapoff it if it may be used"),
+        (busy, NAME + "it cannot be opened alone: in use by the kernel or another program [busy]; find the program that has it open, for example with lsof"),
+        (read_only, NAME + "it is read-only [read_only]; name another device"),
+        (removable, NAME + "it is removable [removable]; name a device that is built in"),
+        (pv, NAME + "it is an LVM PV of VG 'oldvg' [pv]" + ERASE),
+        (orphan_pv, NAME + "it is an LVM PV of no VG [pv]" + ERASE),
+        (xfs, NAME + "it carries a signature: xfs filesystem at byte 0 (label 'old') [signature]" + ERASE),
+        (ext4, NAME + "it carries an ext filesystem labelled 'old' [signature]" + ERASE),
+        (unreadable, NAME + "the first sectors could not be read: Input/output error [unreadable]" + REPLACE),
+        (data, NAME + "unrecognised data that is not zero, first at byte 123456512 (117.74 MiB from the start) [data]" + ERASE),
+        (unreadable_sample, NAME + "byte 4096 could not be read: Input/output error [unreadable]" + REPLACE),
+        (unproven, NAME + "it was not shown to be blank [unproven]; run again; report this if it stays"),
+        (
+            no_identity,
+            "pgdata: device nvme0n1: it has neither a WWID nor a serial [identity]; a device that cannot be told from another is never written to",
+        ),
+        (
+            placeholder,
+            (
+                "pgdata: device nvme0n1 (000000000000): its identity 'eui.0000000000000000' is a placeholder [identity]; "
+                "a device that cannot be told from another is never written to"
+            ),
+        ),
+        (
+            twins,
+            (
+                "pgdata: device nvme0n1 (SER0001): it shares its identity eui.000000000000a001 with nvme1n1 [identity]; "
+                "two paths to one disk want multipath; two disks with one serial cannot be told apart"
+            ),
+        ),
+        (
+            serial_twins,
+            (
+                "pgdata: device nvme0n1 (SAME): it shares its identity SAME with nvme1n1 [identity]; "
+                "two paths to one disk want multipath; two disks with one serial cannot be told apart"
+            ),
+        ),
+        (contradiction, "pgdata: device nvme0n1 has alignment_offset -1: the layers below it contradict each other; a geometry override can state it"),
+        (other_blocks, "pgdata: the legs differ in logical block size, and a stripe wants one:"),
+        (
+            one_controller,
+            "pgdata: nvme0n1 and nvme1n1 are namespaces of one SSD (nvme1): striping them doubles nothing; name two SSDs, or set accept: [shared_controller]",
+        ),
+        (tiny, "pgdata: device nvme0n1 of 16 MiB leaves 13 MiB after the reserve; wanted at least 16 MiB"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_device_refused(host, spoil, line):
+    stacks = spec(host)
+    spoil(host)
+    assert refusals(stacks, host)[0] == line
+
+
+def test_device_held(host):
+    stacks = spec(host)
+    host.mapped("luks-x", [_segment("259:0")], kind="crypt")
+    assert NAME + "nvme0n1 is held by luks-x (crypt) [held]; take that apart first if it may go" in refusals(stacks, host)
+
+
+def _segment(devno):
+    return Segment(0, GIB, "crypt", 0, ((devno, 0),))
+
+
+def test_every_reason_is_given_at_once(host):
+    stacks = spec(host)
+    for spoil in (foreign_table, mounted_disk, read_only, one_controller):
+        spoil(host)
+    names = [name for line in refusals(stacks, host) for name in re.findall(r"\[(\w+)\]", line)]
+    assert names == ["mounted", "read_only", "table", "shared_controller"]
+
+
+def test_different_blocks_come_with_a_table_of_the_devices(host):
+    stacks = spec(host)
+    other_blocks(host)
+    assert refusals(stacks, host)[1:] == ["  nvme0n1: 4096 bytes (Flash 9000)", "  nvme1n1: 512 bytes (Flash 9000)"]
+
+
+def test_shared_controller_accepted(host):
+    stacks = spec(host, accept=["shared_controller"])
+    one_controller(host)
+    plan = make_plan(stacks, host.seen)
+    assert plan.refusals == [] and actions(plan) == FULL
+    assert plan.warnings == ["pgdata: nvme0n1 and nvme1n1 are namespaces of one SSD (nvme1): striping them doubles nothing [accepted: shared_controller]"]
+
+
+def test_unequal_legs_are_a_warning():
+    host = Host()
+    host.disk(model="A", firmware="1", size=100 * GIB)
+    host.disk(model="B", firmware="2", size=120 * GIB)
+    plan = make_plan(spec(host), host.seen)
+    assert plan.warnings == [
+        "pgdata: the legs differ in model: A, B",
+        "pgdata: the legs differ in firmware: 1, 2",
+        "pgdata: the legs differ in size: 100 GiB, 120 GiB",
+    ]
+    assert len({device["length_bytes"] for device in plan.steps[0]["devices"]}) == 1
+
+
+def test_loop_wants_a_test_identity():
+    host = Host()
+    for _number in range(2):
+        host.disk(kind="loop", name="loop%d" % len(host.seen.nodes), wwid="", serial="", transport="")
+    names = ["/dev/" + node.name for node in host.seen.nodes.values()]
+    stacks = read_stacks([{"name": "pgdata", "devices": names, "volumes": list(VOLUMES)}])
+    text = "a loop device has no stable identity [identity]; it is accepted only with an explicit test_identity"
+    assert all(line.endswith(text) for line in refusals(stacks, host))
+    for number, devno in enumerate(host.seen.nodes):
+        host.edit(devno, identity=host.seen.nodes[devno].identity._replace(test="t%d" % number))
+    assert actions(make_plan(stacks, host.seen)) == FULL
+
+
+def test_test_identity_on_a_real_disk(host):
+    stacks = spec(host)
+    host.edit("259:0", identity=host.seen.nodes["259:0"].identity._replace(test="x"))
+    assert refusals(stacks, host) == [NAME + "a test identity is set for a real disk [identity]; test_identity is for loop devices only; leave it out"]
+
+
+def test_missing_device_with_a_near_name(host):
+    stacks = read_stacks([{"name": "pgdata", "devices": ["nvme-Flash_9000_SER0000", "nvme-Flash_9000_SER00O1"], "volumes": list(VOLUMES)}])
+    assert refusals(stacks, host) == [
+        "pgdata: device /dev/disk/by-id/nvme-Flash_9000_SER00O1 is not there (did you mean 'nvme-Flash_9000_SER0001'?); names are those below /dev/disk/by-id"
+    ]
+
+
+def test_one_disk_by_two_names(host):
+    stacks = read_stacks([{"name": "pgdata", "devices": ["nvme-Flash_9000_SER0000", "/dev/nvme0n1"], "volumes": list(VOLUMES)}])
+    assert refusals(stacks, host) == ["pgdata: device nvme0n1 is already a leg of pgdata"]
+
+
+def test_one_disk_in_two_stacks():
+    host = Host()
+    host.pair(3)
+    one = {"name": "one", "devices": ["/dev/nvme0n1", "/dev/nvme1n1"], "volumes": [{"name": "x"}]}
+    two = {"name": "two", "devices": ["nvme-Flash_9000_SER0001", "/dev/nvme2n1"], "volumes": [{"name": "y"}]}
+    assert refusals(read_stacks([one, two]), host) == ["two: device nvme1n1 is already a leg of one"]
+
+
+def test_two_stacks_side_by_side():
+    host = Host()
+    host.pair(4)
+    one = {"name": "one", "devices": ["/dev/nvme0n1", "/dev/nvme1n1"], "volumes": [{"name": "x", "mount": "/x"}]}
+    two = {"name": "two", "devices": ["/dev/nvme2n1", "/dev/nvme3n1"], "volumes": [{"name": "y", "mount": "/y"}]}
+    stacks = read_stacks([one, two])
+    plan = host.build(stacks)
+    assert [step["stack"] for step in plan.steps] == ["one"] * 5 + ["two"] * 5
+    assert make_plan(stacks, host.seen).steps == []
+    foreign = Host()
+    foreign.pair(4)
+    foreign.seen.tables["259:48"] = Table("mbr")
+    assert refusals(stacks, foreign)[0].startswith("two: device nvme3n1")
+
+
+# --- selectors -------------------------------------------------------------------------------------
+
+
+def selected(host, count=2, **more):
+    return read_stacks([{"name": "pgdata", "devices": dict({"model": "Flash*", "count": count}, **more), "volumes": list(VOLUMES)}])
+
+
+def test_selector_takes_exactly_the_unused(host):
+    host.disk(model="Other", serial="X")
+    plan = make_plan(selected(host), host.seen)
+    assert [device["device"] for device in plan.steps[0]["devices"]] == ["/dev/nvme0n1", "/dev/nvme1n1"]
+
+
+@pytest.mark.parametrize(
+    "count, more, line",
+    [
+        (3, {}, "pgdata: the selector (model 'Flash*') wants exactly 3 unused devices and found 2 of 2 that match"),
+        (2, {"min_size": "200GiB"}, "pgdata: the selector (model 'Flash*', at least 200 GiB) wants exactly 2 unused devices and found 0 of 0 that match"),
+        (2, {"max_size": "1GiB"}, "pgdata: the selector (model 'Flash*', at most 1 GiB) wants exactly 2 unused devices and found 0 of 0 that match"),
+        (2, {"model": "flash*"}, "pgdata: the selector (model 'flash*') wants exactly 2 unused devices and found 0 of 0 that match"),
+    ],
+)
+def test_selector_finds_too_few(host, count, more, line):
+    assert refusals(selected(host, count, **more), host)[0] == line
+
+
+def test_selector_finds_too_many(host):
+    host.disk()
+    found = refusals(selected(host), host)
+    assert found[0] == "pgdata: the selector (model 'Flash*') wants exactly 2 unused devices and found 3 of 3 that match"
+    assert found[1:] == ["  nvme%dn1  Flash 9000  SER%04d  100 GiB  blank" % (number, number) for number in range(3)]
+
+
+def test_selector_passes_over_used_devices(host):
+    used = host.disk()
+    host.seen.tables[used] = Table("gpt", "G", (TableEntry(1, MIB, GIB, "T", "G", "x"),))
+    assert len(make_plan(selected(host), host.seen).steps[0]["devices"]) == 2
+    host.seen.tables["259:0"] = Table("gpt", "G", (TableEntry(1, MIB, GIB, "T", "G", "x"),))
+    found = refusals(selected(host), host)
+    assert found[0].endswith("wants exactly 2 unused devices and found 1 of 3 that match")
+    assert "  nvme2n1  Flash 9000  SER0002  100 GiB  gpt, 1 partition" in found
+
+
+def test_selector_keeps_what_is_ours(host):
+    stacks = selected(host)
+    host.build(stacks)
+    host.disk()  # a new disk of the same model does not confuse a stack that stands
+    plan = make_plan(stacks, host.seen)
+    assert (plan.steps, plan.refusals) == ([], [])
+
+
+def test_selector_carries_on_after_one_of_two(host):
+    stacks = selected(host)
+    step = make_plan(stacks, host.seen).steps[0]
+    host.carry_out(dict(step, devices=step["devices"][:1]))
+    assert make_plan(stacks, host.seen).steps[0]["devices"] == step["devices"][1:]
+
+
+# --- refusals: what stands and differs ---------------------------------------------------------------
+
+
+def built(limit=99, **more):
+    host = _fresh()
+    host.build(spec(host, **more), limit=limit)
+    return host
+
+
+REBUILT = "; this can only be rebuilt, which is never done here"
+
+
+def test_other_reserve():
+    found = refusals(spec(built(), reserve="20%"), built())
+    wanted = "pgdata: partition 'plumbline:pgdata:0' on nvme0n1 has 89.99 GiB (%d bytes); wanted 79.99 GiB (%d bytes), by size and reserve"
+    usable = (100 * GIB * 9 // 10) // MIB * MIB - MIB, (100 * GIB * 8 // 10) // MIB * MIB - MIB
+    assert found[0].startswith(wanted[: wanted.index(" has")]) and str(usable[0]) in found[0] and str(usable[1]) in found[0]
+    assert found[0].endswith("by size and reserve" + REBUILT)
+
+
+@pytest.mark.parametrize("start", [63 * 512, 34 * 512, MIB + 512, MIB + 3584])
+def test_wrong_start(start):
+    host = _fresh()
+    stacks = spec(host)
+    host.build(stacks, limit=1)
+    part = next(n for n in host.seen.nodes.values() if n.kind == "part")
+    entry = host.seen.tables[part.parent].entries[0]
+    host.seen.tables[part.parent] = Table("gpt", "G", (entry._replace(start=start),))
+    host.edit(part.devno, start=start)
+    line = "pgdata: partition 'plumbline:pgdata:0' on nvme0n1 has start %d (phase %d); wanted phase 0 of 4 KiB" % (start, start % 4096)
+    assert refusals(stacks, host) == [line + REBUILT]
+
+
+def test_start_63_is_right_where_the_flash_says_so():
+    host = Host()
+    host.pair(2, limits=Limits(512, 4096, 4096, 0, 3584))
+    stacks = spec(host)
+    host.build(stacks, limit=1)
+    assert make_plan(stacks, host.seen).refusals == []
+    for disk in ("259:0", "259:16"):
+        table = host.seen.tables[disk]
+        host.seen.tables[disk] = table._replace(entries=(table.entries[0]._replace(start=MIB),))
+    assert "has start 1048576 (phase 0); wanted phase 3584 of 4 KiB" in refusals(stacks, host)[0]
+
+
+def test_partition_names_twice():
+    host = _fresh()
+    stacks = spec(host)
+    host.build(stacks, limit=1)
+    entry = host.seen.tables["259:16"].entries[0]
+    host.seen.tables["259:16"] = Table("gpt", "G", (entry._replace(name="plumbline:pgdata:0"),))
+    assert refusals(stacks, host) == ["pgdata: two legs carry the same partition name; one is perhaps a copy of the other"]
+
+
+@pytest.mark.parametrize(
+    "change, line",
+    [
+        ({"stripes": 1, "stripe_bytes": 0, "kinds": ("linear",)}, "a layout of linear; wanted 2 stripes"),
+        ({"stripes": 3}, "a layout of 3 stripes; wanted 2 stripes"),
+        ({"kinds": ("linear", "striped"), "segments": 2}, "a layout of linear, striped; wanted 2 stripes"),
+        ({"kinds": ("raid1",)}, "a layout of raid1; wanted 2 stripes"),
+        ({"stripe_bytes": 2048}, "stripes of 2 KiB; wanted 64 KiB"),
+        ({"size": GIB}, "1 GiB (1073741824 bytes); wanted %d GiB"),
+    ],
+)
+def test_lv_differs(change, line):
+    host = built()
+    host.seen.lvm = host.seen.lvm._replace(lvs=tuple(lv._replace(**change) if lv.name == "data" else lv for lv in host.seen.lvm.lvs))
+    found = refusals(spec(host), host)
+    assert found[0].startswith("pgdata: LV pgdata/data has " + line.split("%")[0]) and found[0].endswith(REBUILT)
+
+
+def test_other_stripe_size():
+    host = built(stripe_size="32KiB")
+    assert refusals(spec(host, stripe_size="64KiB"), host)[0] == "pgdata: LV pgdata/data has stripes of 32 KiB; wanted 64 KiB" + REBUILT
+
+
+def test_lv_is_inactive():
+    host = built()
+    host.seen.lvm = host.seen.lvm._replace(lvs=tuple(lv._replace(active=lv.name != "data") for lv in host.seen.lvm.lvs))
+    assert refusals(spec(host), host) == ["pgdata: LV pgdata/data exists but is not active; run: lvchange -ay pgdata/data"]
+
+
+def test_other_extent_size():
+    host = built()
+    assert refusals(spec(host, extent_size="4MiB"), host)[0] == "pgdata: VG 'pgdata' has extents of 64 MiB; wanted 4 MiB" + REBUILT
+
+
+def test_existing_extent_size_counts():
+    host = built(extent_size="4MiB")
+    assert make_plan(spec(host, extent_size="4MiB"), host.seen).steps == []
+
+
+def test_lvs_that_nobody_asked_for_are_left():
+    host = built()
+    host.seen.lvm = host.seen.lvm._replace(lvs=host.seen.lvm.lvs + (Lv("pgdata", "scratch", GIB, 1, 0, 1, ("linear",)),))
+    plan = make_plan(spec(host), host.seen)
+    assert plan.steps == [] and plan.warnings == ["pgdata: VG 'pgdata' holds LVs that are not in the spec and are left alone: scratch"]
+
+
+def test_vg_of_that_name_elsewhere(host):
+    third = host.disk(serial="T")
+    host.pv(host.part(third, MIB), "pgdata")
+    host.vg("pgdata")
+    assert refusals(spec(host, ["259:0", "259:16"]), host) == ["pgdata: VG 'pgdata' exists on other devices: /dev/nvme2n1p1; rename the stack"]
+
+
+def test_vg_holds_one_of_two():
+    host = built(limit=2)
+    pvs = host.seen.lvm.pvs
+    host.seen.lvm = host.seen.lvm._replace(pvs=pvs[:1])
+    assert refusals(spec(host), host) == ["pgdata: VG 'pgdata' holds 1 of its 2 PVs; it is never extended here"]
+
+
+def test_pv_data_off_the_grain():
+    host = built(limit=2)
+    host.seen.lvm = host.seen.lvm._replace(pvs=tuple(pv._replace(data_start=65535 * 512) for pv in host.seen.lvm.pvs))
+    assert refusals(spec(host), host)[0] == "pgdata: PV /dev/nvme0n1p1 has its data at phase 3584 (pe_start 33553920); wanted phase 0" + REBUILT
+
+
+def part_of(host):
+    return next(n.devno for n in host.seen.nodes.values() if n.kind == "part")
+
+
+@pytest.mark.parametrize(
+    "fill, line",
+    [
+        (lambda h, p: h.pv(p, "other"), "a PV of VG 'other'"),
+        (lambda h, p: h.ext4(p, "old"), "an ext filesystem labelled 'old'"),
+        (lambda h, p: h.seen.signatures.update({p: [Signature("xfs", "filesystem", 0)]}), "xfs filesystem at byte 0"),
+        (
+            lambda h, p: h.seen.faults.update({p: "the first sectors could not be read: Input/output error"}),
+            "the first sectors could not be read: Input/output error",
+        ),
+        (lambda h, p: h.mapped("luks-x", [_segment(p)], kind="crypt"), "another layer (luks-x)"),
+    ],
+)
+def test_our_partition_with_something_foreign_in_it(fill, line):
+    host = built(limit=1)
+    fill(host, part_of(host))
+    assert refusals(spec(host), host)[0] == "pgdata: partition nvme0n1p1 carries %s [signature]; it is left alone" % line
+
+
+def test_our_partition_is_mounted():
+    host = built(limit=1)
+    host.ext4(part_of(host), "old")
+    host.mount(part_of(host), "/old")
+    assert "pgdata: partition nvme0n1p1 is mounted on /old [mounted]; it is left alone" in refusals(spec(host), host)
+
+
+@pytest.mark.parametrize(
+    "change, found",
+    [
+        ({"stride": 0, "stripe_width": 0}, "blocks of 4096, stride 0, stripe_width 0"),
+        ({"stride": 128, "stripe_width": 256}, "blocks of 4096, stride 128, stripe_width 256"),
+        ({"stripe_width": 48}, "blocks of 4096, stride 16, stripe_width 48"),
+        ({"block": 1024}, "blocks of 1024, stride 16, stripe_width 32"),
+    ],
+)
+def test_wrong_stride(change, found):
+    host = built()
+    devno = host.seen.lv_node("pgdata", "wal").devno
+    host.seen.filesystems[devno] = host.seen.filesystems[devno]._replace(**change)
+    line = "pgdata: the filesystem of volume 'wal' has %s; wanted blocks of 4096, stride 16, stripe_width 32" % found
+    assert refusals(spec(host), host) == [line + REBUILT]
+
+
+def test_other_label_is_a_warning():
+    host = built()
+    devno = host.seen.lv_node("pgdata", "wal").devno
+    host.seen.filesystems[devno] = host.seen.filesystems[devno]._replace(label="x")
+    plan = make_plan(spec(host), host.seen)
+    assert plan.steps == [] and plan.warnings == ["pgdata: the filesystem of volume 'wal' is labelled 'x', not 'pgdata-wal'; change it with tune2fs -L"]
+
+
+@pytest.mark.parametrize(
+    "fill, what",
+    [
+        (lambda h, d: h.seen.signatures.update({d: [Signature("xfs", "filesystem", 0)]}), "xfs filesystem at byte 0"),
+        (
+            lambda h, d: h.seen.faults.update({d: "the first sectors could not be read: Input/output error"}),
+            "the first sectors could not be read: Input/output error",
+        ),
+        (lambda h, d: h.mapped("luks-x", [_segment(d)], kind="crypt"), "another layer (luks-x)"),
+        (lambda h, d: h.pv(d, "inner"), "another layer ()"),
+    ],
+)
+def test_our_volume_with_something_foreign_in_it(fill, what):
+    host = built(limit=4)
+    fill(host, host.seen.lv_node("pgdata", "data").devno)
+    assert refusals(spec(host), host) == ["pgdata: volume 'data' (/dev/mapper/pgdata-data) carries %s [signature]; it is left alone" % what]
+
+
+# --- mounts ----------------------------------------------------------------------------------------
+
+
+def test_mount_point_of_somebody_else(host):
+    other = host.disk(serial="T")
+    stacks = spec(host, ["259:0", "259:16"])
+    host.mount(other, "/data01")
+    assert refusals(stacks, host) == ["pgdata: /data01 is the mount point of /dev/nvme2n1 [mounted]; name another for volume 'data'"]
+
+
+def test_volume_is_mounted_elsewhere():
+    host = built()
+    host.seen.mounts = [mount._replace(target="/old") if mount.target == "/data02" else mount for mount in host.seen.mounts]
+    assert refusals(spec(host), host)[0] == "pgdata: volume 'wal' is mounted on /old; wanted /data02; unmount it first"
+
+
+@pytest.mark.parametrize("source", ["/dev/sdz1", "UUID=0000", "LABEL=x", "/dev/mapper/pgdata-data"])
+def test_fstab_clash(host, source):
+    stacks = spec(host)
+    host.seen.fstab.append(FstabEntry(source, "/data01", "ext4", ("defaults",), 0, 0))
+    (line,) = refusals(stacks, host)
+    assert line.startswith("pgdata: fstab has %s for /data01 already; wanted UUID=" % source) and line.endswith("; take that line out first")
+
+
+@pytest.mark.parametrize(
+    "state, line",
+    [
+        (PathState(True, True, 3), "pgdata: mount point /data01 holds 3 entries, which the mount would hide; empty it or name another"),
+        (PathState(True, False, symlink="/mnt"), "pgdata: mount point /data01 is a symbolic link to /mnt; wanted an empty directory or nothing"),
+        (PathState(True, False), "pgdata: mount point /data01 is no directory; wanted an empty directory or nothing"),
+    ],
+)
+def test_mount_point_refused(host, state, line):
+    stacks = spec(host)
+    host.seen.directories["/data01"] = state
+    assert refusals(stacks, host) == [line]
+
+
+@pytest.mark.parametrize("state", [PathState(), PathState(True, True, 0), PathState(True, True, 0, immutable=True)])
+def test_mount_point_taken(host, state):
+    stacks = spec(host)
+    host.seen.directories["/data01"] = state
+    assert actions(make_plan(stacks, host.seen)) == FULL
+
+
+@pytest.mark.parametrize("key", ["owner", "group"])
+def test_unknown_owner(host, key):
+    stacks = spec(host, volumes=[{"name": "data", "mount": "/data01", key: "postgres"}])
+    assert refusals(stacks, host) == ["pgdata: %s 'postgres' of volume 'data' is not known to this host; create it first" % key]
+
+
+def test_owner_group_and_mode(host):
+    host.seen.users, host.seen.groups = {"postgres": 105}, {"postgres": 110}
+    stacks = spec(host, volumes=[{"name": "data", "mount": "/data01", "owner": "postgres", "group": "postgres", "mode": "0700"}])
+    plan = host.build(stacks)
+    (mount,) = plan.steps[-1]["mounts"]
+    assert (mount["owner"], mount["group"], mount["mode"]) == (105, 110, "0700")
+    assert make_plan(stacks, host.seen).steps == []
+    host.seen.directories["/data01"] = host.seen.directories["/data01"]._replace(owner=0, mode="0755")
+    (step,) = make_plan(stacks, host.seen).steps
+    assert step["mounts"][0]["changes"] == ["owner 0 → 105", "mode 0755 → 0700"]
+
+
+def test_selinux_context_only_where_there_is_selinux(host):
+    stacks = spec(host, volumes=[{"name": "data", "mount": "/data01", "selinux_context": "a:b:c:s0"}])
+    assert make_plan(stacks, host.seen).steps[-1]["mounts"][0]["selinux_context"] == ""
+    host.seen.selinux = True
+    assert make_plan(stacks, host.seen).steps[-1]["mounts"][0]["selinux_context"] == "a:b:c:s0"
+
+
+def test_a_volume_without_mount(host):
+    stacks = spec(host, volumes=[{"name": "data"}])
+    assert actions(make_plan(stacks, host.seen)) == ["partition", "volume_group", "logical_volume", "filesystem"]
+
+
+@pytest.mark.parametrize(
+    "change, changes",
+    [
+        ({"options": ("noatime",)}, ["fstab options noatime → noatime,nofail,x-systemd.device-timeout=30s"]),
+        ({"passno": 0}, ["fstab options noatime,nofail,x-systemd.device-timeout=30s → noatime,nofail,x-systemd.device-timeout=30s"]),
+        ({"options": ("nofail", "x-systemd.device-timeout=30s", "noatime")}, None),
+        ({"freq": 1}, None),
+    ],
+)
+def test_fstab_drift(change, changes):
+    host = built()
+    host.seen.fstab = [entry._replace(**change) if entry.target == "/data01" else entry for entry in host.seen.fstab]
+    plan = make_plan(spec(host), host.seen)
+    assert [mount["changes"] for step in plan.steps for mount in step["mounts"]] == ([changes] if changes else [])
+
+
+def test_fstab_line_gone_or_unmounted():
+    host = built()
+    host.seen.fstab = [entry for entry in host.seen.fstab if entry.target != "/data01"]
+    host.seen.mounts = [mount for mount in host.seen.mounts if mount.target != "/data02"]
+    host.seen.directories["/data02"] = PathState(True, True, 0, True)
+    (step,) = make_plan(spec(host), host.seen).steps
+    assert [(mount["path"], mount["changes"]) for mount in step["mounts"]] == [("/data01", ["fstab line"]), ("/data02", ["mounted"])]
+    assert step["summary"] == "mount /data01: fstab line; /data02: mounted"
+
+
+def test_a_mount_in_another_namespace_is_not_ours():
+    host = built()
+    host.seen.mounts = [mount._replace(here=False) for mount in host.seen.mounts]
+    for path in ("/data01", "/data02"):
+        host.seen.directories[path] = PathState(True, True, 0)
+    (step,) = make_plan(spec(host), host.seen).steps
+    assert [mount["changes"] for mount in step["mounts"]] == [["mounted"], ["mounted"]]
+
+
+def test_drop_ins(host):
+    volumes = [dict(VOLUMES[0], required_by=["postgresql.service", "x.socket"]), dict(VOLUMES[1], required_by=["postgresql.service"])]
+    stacks = spec(host, volumes=volumes)
+    name = "/etc/systemd/system/postgresql.service.d/50-plumbline-pgdata.conf"
+    assert _plan.drop_in_files(stacks) == [name, "/etc/systemd/system/x.socket.d/50-plumbline-pgdata.conf"]
+    plan = host.build(stacks)
+    text = "# Written by plumbline.ssd: this unit does not start without its volumes.\n[Unit]\nRequiresMountsFor=/data01 /data02\n"
+    assert plan.steps[-1]["drop_ins"][name] == text
+    assert make_plan(stacks, host.seen).steps == []
+    host.seen.drop_ins[name] = text.strip()  # as it is read
+    assert make_plan(stacks, host.seen).steps == []
+    host.seen.drop_ins[name] = "changed"
+    (step,) = make_plan(stacks, host.seen).steps
+    assert (list(step["drop_ins"]), step["mounts"]) == ([name], [])
+
+
+@pytest.mark.parametrize("discard, enabled, wanted", [("timer", False, True), ("timer", True, False), ("none", False, False)])
+def test_fstrim_timer(host, discard, enabled, wanted):
+    host.seen.timer_enabled = enabled
+    stacks = spec(host, volumes=[{"name": "data", "mount": "/data01", "discard": discard}])
+    assert make_plan(stacks, host.seen).steps[-1]["enable_fstrim_timer"] is wanted
+
+
+def test_mkfs_options(host):
+    stacks = spec(host, volumes=[{"name": "data", "mount": "/data01", "bytes_per_inode": "64KiB", "lazy_init": True, "label": "pg"}])
+    options = make_plan(stacks, host.seen).steps[3]["options"]
+    assert options.startswith("-b 4096 -m 0 -L pg -U ") and options.endswith("-E stride=16,stripe_width=32,lazy_itable_init=1,lazy_journal_init=1 -i 65536")
+
+
+# --- option drift: against what Linux showed ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("asked", sorted(SHOWN))
+def test_no_drift_right_after_a_mount(asked):
+    """Whatever Linux shows for an option that was just mounted is what was asked."""
+    assert option_drift(asked.split(","), SHOWN[asked]) == ([], [])
+
+
+@pytest.mark.parametrize("asked", sorted(SHOWN))
+def test_drift_is_seen_where_linux_shows_one(asked):
+    """An option that Linux shows is missing from a plain mount; one that it does not show never is."""
+    plain = SHOWN["defaults"]
+    missing, extra = option_drift(asked.split(","), plain)
+    visible = set(SHOWN[asked]) - set(plain) - {"quota"}
+    if asked in ("data=ordered", "noatime,nodiratime"):
+        assert set(missing) <= visible
+    elif asked == "data=journal":
+        assert missing == ["data=journal"]
+    else:
+        assert set(missing) == visible
+    assert extra == (["relatime"] if asked == "strictatime" else [])
+
+
+DRIFTING = ("noatime", "nodiratime", "lazytime", "nodelalloc", "nobarrier", "data=writeback", "data=journal", "discard", "nosuid", "nodev", "noexec")
+
+
+@pytest.mark.parametrize("live", DRIFTING)
+def test_unasked_options_are_extra(live):
+    wanted = [live] if live != "data=journal" else ["nodelalloc", "data=journal"]
+    assert set(option_drift([], SHOWN[live])[1]) == set(wanted)
+
+
+def test_pairs_of_options():
+    """Every pair of options that Linux shows apart: right after the mount there is no drift, and dropping one of them is one."""
+    words = [word for word in DRIFTING if not word.startswith("data=")]
+    rows = 0
+    for first in words:
+        for second in words:
+            if first != second:
+                live = as_kernel_shows((first, second))
+                assert option_drift((first, second), live) == ([], [])
+                assert option_drift((first,), live) == ([], [second])
+                rows += 1
+    assert rows == len(words) * (len(words) - 1)
+
+
+def test_option_drift_is_a_step():
+    host = built()
+    host.seen.mounts = [mount._replace(options=("rw", "relatime", "nobarrier")) if mount.target == "/data01" else mount for mount in host.seen.mounts]
+    (step,) = make_plan(spec(host), host.seen).steps
+    assert [(mount["path"], mount["changes"]) for mount in step["mounts"]] == [("/data01", ["remounted: +noatime, -nobarrier"])]
+
+
+@pytest.mark.parametrize("options", [["strictatime"], ["noatime", "nodiscard"], ["relatime", "data=ordered"], [], ["noatime", "lazytime", "commit=30"]])
+def test_options_converge(host, options):
+    stacks = spec(host, volumes=[{"name": "data", "mount": "/data01", "mount_options": options}])
+    host.build(stacks)
+    assert make_plan(stacks, host.seen).steps == []
+
+
+# --- packages --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "distribution, through, gone, expected",
+    [
+        (("debian",), "filesystem", ("lvm", "sfdisk", "mkfs.ext4"), ["e2fsprogs", "fdisk", "lvm2"]),
+        (("ubuntu", "debian"), "filesystem", ("sfdisk",), ["fdisk"]),
+        (("rocky", "rhel", "fedora"), "filesystem", ("sfdisk", "wipefs", "mount", "lvm"), ["lvm2", "util-linux"]),
+        (("opensuse-leap", "suse"), "filesystem", ("lvm",), ["lvm2"]),
+        (("debian",), "partition", ("lvm", "mkfs.ext4"), []),
+        (("debian",), "striped_lvm", ("lvm", "mkfs.ext4"), ["lvm2"]),
+        (("arch",), "filesystem", ("sfdisk",), ["fdisk"]),
+        (("debian",), "filesystem", (), []),
+    ],
+)
+def test_missing_packages(host, distribution, through, gone, expected):
+    host.seen.distribution = distribution
+    host.seen.tools = {name: path for name, path in host.seen.tools.items() if name not in gone}
+    assert _plan.missing_packages(host.seen, spec(host), through) == expected
+
+
+def test_planning_changes_nothing(host):
+    stacks = spec(host)
+    before = copy.deepcopy(host.seen)
+    make_plan(stacks, host.seen)
+    assert host.seen == before

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options that a module documents are those that it takes, on every level, with the same types and defaults."""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import os
+
+import pytest
+import yaml
+
+HERE = os.path.dirname(__file__)
+MODULES = sorted(
+    os.path.basename(path)[:-3] for path in glob.glob(os.path.join(HERE, "..", "..", "..", "..", "plugins", "modules", "*.py")) if "__" not in path
+)
+
+
+class Taken(Exception):
+    """Carries what a module handed to AnsibleModule."""
+
+
+def load(name, monkeypatch):
+    module = importlib.import_module("ansible_collections.plumbline.ssd.plugins.modules." + name)
+
+    def take(**arguments):
+        raise Taken(arguments)
+
+    monkeypatch.setattr(module, "AnsibleModule", take)
+    with pytest.raises(Taken) as caught:
+        module.main()
+    return module, caught.value.args[0]
+
+
+def compare(documented, spec, where):
+    assert set(documented) == set(spec), where
+    rows = 0
+    for name, option in spec.items():
+        doc, here = documented[name], where + "." + name
+        assert doc.get("type", "str") == option.get("type", "str"), here
+        assert doc.get("required", False) == option.get("required", False), here
+        assert doc.get("default") == option.get("default"), here
+        assert doc.get("choices") == option.get("choices"), here
+        assert doc.get("elements") == option.get("elements"), here
+        assert doc["description"], here
+        rows += 1 + compare(doc.get("suboptions", {}), option.get("options", {}), here)
+    return rows
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_options_are_documented(name, monkeypatch):
+    module, arguments = load(name, monkeypatch)
+    assert compare(yaml.safe_load(module.DOCUMENTATION).get("options", {}), arguments["argument_spec"], name) > 0
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_check_mode_is_as_documented(name, monkeypatch):
+    module, arguments = load(name, monkeypatch)
+    documented = yaml.safe_load(module.DOCUMENTATION)["attributes"]["check_mode"]["support"]
+    assert arguments.get("supports_check_mode", False) is (documented in ("full", "partial"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_documentation_is_whole(name):
+    module = importlib.import_module("ansible_collections.plumbline.ssd.plugins.modules." + name)
+    documentation = yaml.safe_load(module.DOCUMENTATION)
+    assert documentation["module"] == name and documentation["short_description"] and documentation["version_added"]
+    for task in yaml.safe_load(module.EXAMPLES):
+        assert task["name"]
+        if any(key.startswith("plumbline.ssd.") for key in task):
+            assert task["become"] is True
+    assert yaml.safe_load(module.RETURN) is not None
+
+
+def test_there_are_modules():
+    assert len(MODULES) >= 5
