@@ -100,7 +100,10 @@ class Plan:
 
     @property
     def steps(self) -> List[Dict[str, Any]]:
-        return [] if self.refusals else [step for stack in self.stacks for step in stack.steps]
+        """What is to be done, in order; the mounts of all stacks are one step, the last."""
+        steps = [] if self.refusals else [step for stack in self.stacks for step in stack.steps]
+        mounts = [step for step in steps if step["action"] == "mount"]
+        return [step for step in steps if step["action"] != "mount"] + ([_one_mount_step(mounts)] if mounts else [])
 
     @property
     def refusals(self) -> List[str]:
@@ -685,8 +688,20 @@ def _plan_mounts(plan: StackPlan, seen: Observation) -> None:
         words = ["%s: %s" % (mount["path"], ", ".join(mount["changes"])) for mount in mounts]
         words += ["drop-in %s" % name for name in stale] + (["fstrim.timer enabled"] if timer else [])
         plan.steps.append(
-            {"action": "mount", "stack": spec.name, "mounts": mounts, "drop_ins": stale, "enable_fstrim_timer": timer, "summary": "mount " + "; ".join(words)}
+            {"action": "mount", "mounts": mounts, "drop_ins": stale, "enable_fstrim_timer": timer, "summary": "mount " + "; ".join(words)}
         )
+
+
+def _one_mount_step(steps: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
+    """The mounts of several stacks as one: one change of fstab, in which an outer mount comes before an inner one."""
+    summaries = [str(step["summary"]) for step in steps]
+    return {
+        "action": "mount",
+        "mounts": [mount for step in steps for mount in step["mounts"]],
+        "drop_ins": {name: text for step in steps for name, text in step["drop_ins"].items()},
+        "enable_fstrim_timer": any(step["enable_fstrim_timer"] for step in steps),
+        "summary": "; ".join(summaries[:1] + [summary[len("mount ") :] for summary in summaries[1:]]),
+    }
 
 
 def _mount_step(spec: Stack, volume: Volume, identifier: str, seen: Observation) -> Dict[str, Any]:

@@ -12,7 +12,7 @@ module: mount_points
 short_description: Mount the volumes of a host by fstab, on mount points that nothing can write to while unmounted
 version_added: 0.1.0
 description:
-  - Takes all mounts of a stack in one call, as M(plumbline.ssd.stack_plan) planned them.
+  - Takes all mounts of a host in one call, as M(plumbline.ssd.stack_plan) planned them.
   - Makes each mount point and sets it immutable before the first mount, so that a database cannot start on the root
     filesystem when its volume is missing. The attribute is set through a descriptor that is shown to lie on the parent's filesystem.
   - Replaces C(/etc/fstab) in one atomic step. Lines of other mount points stay as they are, to the byte.
@@ -85,6 +85,14 @@ options:
       - Enable C(fstrim.timer), which discards what is free once a week.
     type: bool
     default: false
+  read_back:
+    description:
+      - The stacks of the host, as M(plumbline.ssd.stack_plan) takes them. When given, the host is observed and planned again
+        after the mounts, which spares the call of a module of its own.
+      - Check mode reads nothing back.
+    type: list
+    elements: dict
+    default: []
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -109,13 +117,23 @@ EXAMPLES = r"""
     mounts: "{{ item.mounts }}"
     drop_ins: "{{ item.drop_ins }}"
     enable_fstrim_timer: "{{ item.enable_fstrim_timer }}"
+    read_back: "{{ plumbline_stacks }}"
   become: true
   loop: "{{ plan.steps | selectattr('action', 'eq', 'mount') }}"
   loop_control:
     label: "{{ item.summary }}"
+  register: mounted
+
+- name: Fail where a step is left
+  ansible.builtin.assert:
+    that: mounted.results[0].reading.steps | length == 0
 """
 
 RETURN = r"""
+reading:
+  description: What M(plumbline.ssd.stack_plan) returns of O(read_back) now.
+  returned: success, when O(read_back) is given and it is not check mode
+  type: dict
 reasons:
   description: More about a failure, one line a reason.
   returned: failure with several causes
@@ -144,26 +162,40 @@ MOUNT = {
 }
 
 
+def read_back(run, stacks):
+    """The plan of *stacks* as the host is now, and its warnings."""
+    from ansible_collections.plumbline.ssd.plugins.module_utils._reading import read  # a mount alone needs none of this
+    from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
+
+    return read(run, read_stacks(stacks))
+
+
 def main():
     module = AnsibleModule(
         argument_spec={
             "mounts": {"type": "list", "elements": "dict", "default": [], "options": MOUNT},
             "drop_ins": {"type": "dict", "default": {}},
             "enable_fstrim_timer": {"type": "bool", "default": False},
+            "read_back": {"type": "list", "elements": "dict", "default": []},
         },
         supports_check_mode=True,
     )
     params = module.params
+    reading = {}
     try:
         need_root()
         changed, warnings, diff = apply_mounts(runner(module), params["mounts"], params["drop_ins"], params["enable_fstrim_timer"], module.check_mode)
+        if params["read_back"] and not module.check_mode:
+            reading, more = read_back(runner(module), params["read_back"])
+            warnings += more
     except PlumblineError as fault:
         exit_refused(module, fault)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
     for warning in warnings:
         module.warn(warning)
-    module.exit_json(changed=changed, diff=dict(diff, before_header="/etc/fstab", after_header="/etc/fstab"))
+    result = {"reading": reading} if reading else {}
+    module.exit_json(changed=changed, diff=dict(diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What remains to be done, in order. Each has C(action), C(stack), C(summary) and what the role that carries it out needs.
+  description: >-
+      What remains to be done, in order. Each has C(action), C(summary) and what the role that carries it out needs.
+      A step is of one C(stack), but for the mounts: those of the whole host are the last step.
   returned: success
   type: list
   elements: dict
@@ -146,26 +148,9 @@ reasons:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, observe
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan import drop_in_files, make_plan, overrides_for
-from ansible_collections.plumbline.ssd.plugins.module_utils._render import diff, steps_report, view_report
+from ansible_collections.plumbline.ssd.plugins.module_utils._reading import read
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import check_variables, read_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, view
-
-
-def questions(stacks):
-    """What the host is asked for these stacks."""
-    volumes = [volume for stack in stacks for volume in stack.volumes]
-    return Questions(
-        devices=tuple((device.path, device.test_identity) for stack in stacks for device in stack.devices),
-        models=tuple(stack.selector.model for stack in stacks if stack.selector),
-        mounts=tuple(volume.mount for volume in volumes if volume.mount),
-        files=tuple(drop_in_files(stacks)),
-        users=tuple(volume.owner for volume in volumes if volume.owner),
-        groups=tuple(volume.group for volume in volumes if volume.group),
-        full_proof=any(stack.blank_proof == "full" for stack in stacks),
-    )
 
 
 def main():
@@ -181,27 +166,12 @@ def main():
         check_variables(module.params["variables"])
         stacks = read_stacks(module.params["stacks"])
         need_root()
-        seen = observe(runner(module), questions(stacks), lambda node, links: overrides_for(stacks, node, links))
-        plan = make_plan(stacks, seen, module.params["through"])
-        if plan.refusals:
-            raise PlumblineError("refused: nothing was written. %s" % plan.refusals[0], plan.refusals)
+        result, warnings = read(runner(module), stacks, module.params["through"])
     except PlumblineError as fault:
         exit_refused(module, fault)
-    legs = [leg.devno for stack in plan.stacks for leg in stack.legs]
-    views = [view(seen, devno) for devno in tops(seen, legs)]
-    report = steps_report(plan) + [line for one in views for line in view_report(one)]
-    for warning in plan.warnings:
+    for warning in warnings:
         module.warn(warning)
-    module.exit_json(
-        changed=bool(plan.steps),
-        steps=plan.steps,
-        digest=plan.digest if plan.steps else "",
-        missing_packages=plan.missing_packages,
-        stacks=[one.as_dict() for one in views],
-        findings=[finding.as_dict() for one in views for finding in one.findings],
-        report=report,
-        diff=diff(plan, seen),
-    )
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

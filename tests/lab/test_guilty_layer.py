@@ -45,6 +45,8 @@ LUKS = (
     "echo -n secret | cryptsetup -q luksFormat --pbkdf pbkdf2 --pbkdf-force-iterations 1000 {0}1 -; "
     "echo -n secret | cryptsetup -q open --key-file - {0}1 locked; "
 )
+# md marks a mirror clean in its superblock a while after the last write to it: not before this returns.
+CLEAN = "; sync; mdadm -q --wait-clean /dev/md/twin"
 NO_DETECTION = "--config devices/data_alignment_offset_detection=0"
 MISALIGNED = {
     "start-63": Row(part(63) + mkfs("{0}1"), (("partition", "{0}1"),)),
@@ -81,7 +83,7 @@ ALIGNED = {
     "luks-on-partition": Row(part(2048) + LUKS + mkfs("/dev/mapper/locked")),
     "md-raid0": Row(part(2048) + part(2048, 1) + "mdadm -q -C /dev/md/pair -l 0 -n 2 -c 64 -R {0}1 {1}1; " + mkfs("/dev/md/pair"), disks=2),
     "md-raid1": Row(
-        part(2048) + part(2048, 1) + "mdadm -q -C /dev/md/twin -l 1 -n 2 --assume-clean -R {0}1 {1}1 < /dev/null; " + mkfs("/dev/md/twin"), disks=2
+        part(2048) + part(2048, 1) + "mdadm -q -C /dev/md/twin -l 1 -n 2 --assume-clean -R {0}1 {1}1 < /dev/null; " + mkfs("/dev/md/twin") + CLEAN, disks=2
     ),
 }  # fmt: skip
 ROWS = {**MISALIGNED, **ALIGNED}

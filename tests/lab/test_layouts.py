@@ -82,7 +82,10 @@ def built(request: pytest.FixtureRequest, bench: Bench, harness: Harness) -> Ite
 def test_every_layer_of_every_leg_is_on_the_grain(harness: Harness, built: Built, layout: str) -> None:
     shape, volumes = LAYOUTS[layout]
     disks = built.disks[layout]
-    assert [step["action"] for step in built.plan["steps"] if step["stack"] == layout] == expected_actions(shape, volumes, built.legs)
+    own = [step["action"] for step in built.plan["steps"] if step["action"] == "mount" or step["stack"] == layout]
+    assert own == expected_actions(shape, volumes, built.legs)
+    mounts = [mount["volume"] for mount in built.plan["steps"][-1]["mounts"] if mount["stack"] == layout]
+    assert sorted(mounts) == sorted(volume["name"] for volume in built.specs[layout]["volumes"])
     read = [oracle.read_volume(harness, volume["mount"]) for volume in built.specs[layout]["volumes"]]
     for volume in read:
         check_volume(volume, built.kind, shape, built.legs)

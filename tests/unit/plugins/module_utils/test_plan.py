@@ -631,7 +631,7 @@ def test_two_stacks_side_by_side():
     two = {"name": "two", "devices": ["/dev/nvme2n1", "/dev/nvme3n1"], "volumes": [{"name": "y", "mount": "/y"}]}
     stacks = read_stacks([one, two])
     plan = host.build(stacks)
-    assert [step["stack"] for step in plan.steps] == ["one"] * 5 + ["two"] * 5
+    assert [step.get("stack", "all") for step in plan.steps] == ["one"] * 4 + ["two"] * 4 + ["all"]
     assert make_plan(stacks, host.seen).steps == []
     foreign = Host()
     foreign.pair(4)
@@ -989,6 +989,21 @@ def test_fstab_line_gone_or_unmounted():
     (step,) = make_plan(spec(host), host.seen).steps
     assert [(mount["path"], mount["changes"]) for mount in step["mounts"]] == [("/data01", ["fstab line"]), ("/data02", ["mounted"])]
     assert step["summary"] == "mount /data01: fstab line; /data02: mounted"
+
+
+def test_mounts_of_all_stacks_are_one_step_and_the_last(host):
+    for _ in range(2):
+        host.disk()
+    one = {"name": "one", "devices": ["/dev/nvme0n1", "/dev/nvme1n1"], "volumes": [{"name": "x", "mount": "/x/y", "required_by": ["a.service"]}]}
+    outer = {"name": "y", "mount": "/x", "required_by": ["b.service"], "discard": "none"}
+    two = {"name": "two", "devices": ["/dev/nvme2n1", "/dev/nvme3n1"], "volumes": [outer]}
+    host.seen.timer_enabled = False
+    steps = make_plan(read_stacks([one, two]), host.seen).steps
+    assert [step["action"] for step in steps].count("mount") == 1
+    last = steps[-1]
+    assert [(mount["stack"], mount["path"]) for mount in last["mounts"]] == [("one", "/x/y"), ("two", "/x")]
+    assert (len(last["drop_ins"]), last["enable_fstrim_timer"]) == (2, True)
+    assert last["summary"].count("mount /") == 1 and "; /x: fstab line, mounted" in last["summary"]
 
 
 def test_a_mount_in_another_namespace_is_not_ours():

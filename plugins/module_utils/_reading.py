@@ -1,0 +1,61 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""One reading of a host against a spec: observe, plan, and what a module returns of it.
+
+The plan before the steps and the reading back behind them are this same call. I/O is the observation's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import drop_in_files, make_plan, overrides_for
+from ansible_collections.plumbline.ssd.plugins.module_utils._render import diff, steps_report, view_report
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Stack
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, view
+
+
+def questions(stacks: Sequence[Stack]) -> Questions:
+    """What the host is asked for these stacks."""
+    volumes = [volume for stack in stacks for volume in stack.volumes]
+    return Questions(
+        devices=tuple((device.path, device.test_identity) for stack in stacks for device in stack.devices),
+        models=tuple(stack.selector.model for stack in stacks if stack.selector),
+        mounts=tuple(volume.mount for volume in volumes if volume.mount),
+        files=tuple(drop_in_files(stacks)),
+        users=tuple(volume.owner for volume in volumes if volume.owner),
+        groups=tuple(volume.group for volume in volumes if volume.group),
+        full_proof=any(stack.blank_proof == "full" for stack in stacks),
+    )
+
+
+def read(run: Runner, stacks: Sequence[Stack], through: str = "filesystem") -> Tuple[Dict[str, Any], List[str]]:
+    """Observe the host once and plan *stacks* up to a layer. Returns (what a module returns of it, warnings).
+
+    Raises PlumblineError with every reason where the plan is refused.
+    """
+    seen = observe(run, questions(stacks), lambda node, links: overrides_for(stacks, node, links))
+    plan = make_plan(stacks, seen, through)
+    if plan.refusals:
+        raise PlumblineError("refused: nothing was written. %s" % plan.refusals[0], plan.refusals)
+    legs = [leg.devno for stack in plan.stacks for leg in stack.legs]
+    views = [view(seen, devno) for devno in tops(seen, legs)]
+    result = {
+        "changed": bool(plan.steps),
+        "steps": plan.steps,
+        "digest": plan.digest if plan.steps else "",
+        "missing_packages": plan.missing_packages,
+        "stacks": [one.as_dict() for one in views],
+        "findings": [finding.as_dict() for one in views for finding in one.findings],
+        "report": steps_report(plan) + [line for one in views for line in view_report(one)],
+        "diff": diff(plan, seen),
+    }
+    return result, plan.warnings
