@@ -123,7 +123,8 @@ def prove_blank(path: str, size: int, full: bool = False, ones_are_blank: bool =
     buffer = mmap.mmap(-1, _CHUNK)  # one for all reads: mapping anew costs more than a sample
     blanks = [_filled(b"\0")] + ([_filled(b"\xff")] if ones_are_blank else [])
     try:
-        fault = _first_fault(own, spans + [(sample, PROOF_SAMPLE) for sample in samples], buffer, blanks)
+        chunks = [(at, min(_CHUNK, start + length - at)) for start, length in spans for at in range(start, start + length, _CHUNK)]
+        fault = _first_fault(own, chunks + [(sample, PROOF_SAMPLE) for sample in samples], buffer, blanks)
     finally:
         if fd < 0:
             os.close(own)
@@ -138,30 +139,25 @@ def _filled(byte: bytes) -> mmap.mmap:
     return filled
 
 
-def _first_fault(fd: int, spans: Sequence[Tuple[int, int]], buffer: mmap.mmap, blanks: Sequence[mmap.mmap]) -> str:
-    """The first thing in the spans (offset, length) that is not blank, as a sentence; empty where there is none.
+def _first_fault(fd: int, chunks: Sequence[Tuple[int, int]], buffer: mmap.mmap, blanks: Sequence[mmap.mmap]) -> str:
+    """The first thing in the chunks (offset, length) that is not blank, as a sentence; empty where there is none.
 
     The C library compares in place, and other threads run meanwhile: a copy of each chunk would cost more than its read.
     """
-    same = ctypes.CDLL(None).memcmp
-    same.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-    here = _address(buffer)
-    patterns = [_address(blank) for blank in blanks]
-    views = {length: memoryview(buffer)[:length] for length in (PROOF_SAMPLE, _CHUNK)}
-    for start, length in spans:
-        offset, end = start, start + length
-        while offset < end:
-            count = min(_CHUNK, end - offset)
-            try:
-                got = os.preadv(fd, [views.get(count) or memoryview(buffer)[:count]], offset)
-            except OSError as fault:
-                return "byte %d could not be read: %s" % (offset, fault.strerror or fault)
-            if got <= 0:
-                return "byte %d could not be read: the device ended early" % offset
-            if all(same(here, pattern, got) for pattern in patterns):
-                at = offset + next(place for place in range(0, got, 512) if any(buffer[place : min(place + 512, got)]))
-                return "unrecognised data that is not zero, first at byte %d (%s from the start)" % (at, human(at))
-            offset += got
+    differ = ctypes.CDLL(None).memcmp
+    differ.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    here, zero, others = _address(buffer), _address(blanks[0]), [_address(blank) for blank in blanks[1:]]
+    views = {length: [memoryview(buffer)[:length]] for length in {length for _offset, length in chunks}}
+    for offset, length in chunks:
+        try:
+            got = os.preadv(fd, views[length], offset)
+        except OSError as fault:
+            return "byte %d could not be read: %s" % (offset, fault.strerror or fault)
+        if got != length:
+            return "byte %d could not be read: the device ended early" % (offset + got)
+        if differ(here, zero, length) and all(differ(here, other, length) for other in others):
+            at = offset + next(place for place in range(0, length, 512) if any(buffer[place : min(place + 512, length)]))
+            return "unrecognised data that is not zero, first at byte %d (%s from the start)" % (at, human(at))
     return ""
 
 

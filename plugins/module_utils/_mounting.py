@@ -19,7 +19,7 @@ import errno
 import io
 import os
 import stat
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
@@ -27,7 +27,11 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._options import opti
 from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import parse_fstab, parse_mountinfo
 
 Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
+# Begins a command and returns what waits for its end.
+Starter = Callable[[Sequence[str]], Callable[[], Tuple[int, str, str]]]
 
+_GENERATED = "/run/systemd/generator"
+_TIMER_FAULT = "fstrim.timer could not be enabled; set discard: none to do without"
 _FSTAB = "/etc/fstab"
 # What turns an option off again that a remount would otherwise keep, mount(8) and ext4(5).
 _OPPOSITES = {
@@ -103,10 +107,19 @@ def _copy_label(source: str, target: str) -> None:
         os.setxattr(target, "security.selinux", os.getxattr(source, "security.selinux"))
 
 
+class Applied(NamedTuple):
+    """What apply_mounts() did."""
+
+    changed: bool
+    warnings: List[str]
+    diff: Dict[str, str]  # of fstab
+    finish: Callable[[], None]  # waits until systemd knows of it; raises PlumblineError where it does not
+
+
 def apply_mounts(
-    run: Runner, mounts: Sequence[Mapping[str, Any]], drop_ins: Mapping[str, str], enable_timer: bool, check: bool
-) -> Tuple[bool, List[str], Dict[str, str]]:
-    """Bring fstab, mount points, drop-ins and mounts to what is asked. Returns (changed, warnings, diff of fstab).
+    run: Runner, start: Starter, mounts: Sequence[Mapping[str, Any]], drop_ins: Mapping[str, str], enable_timer: bool, check: bool
+) -> Applied:
+    """Bring fstab, mount points, drop-ins and mounts to what is asked.
 
     With *check* only fstab is compared. Raises PlumblineError where a mount point is not what was planned, or mount fails.
     """
@@ -115,7 +128,7 @@ def apply_mounts(
     after = edit_fstab(before, mounts)
     stale = {name: text for name, text in drop_ins.items() if _sysfs.read_text(name) != text.strip()}
     if check:
-        return bool(mounts or stale or enable_timer), [], {"before": before, "after": after}
+        return Applied(bool(mounts or stale or enable_timer), [], {"before": before, "after": after}, lambda: None)
     warnings: List[str] = []
     live = _live()
     for mount in mounts:
@@ -128,13 +141,15 @@ def apply_mounts(
         os.makedirs(os.path.dirname(name), mode=0o755, exist_ok=True)
         replace_file(name, text)
         changed = True
-    _tell_systemd(run, changed, enable_timer)
+    finish = _tell_systemd(run, start, changed, enable_timer)
+    if any(os.path.exists(os.path.join(_GENERATED, unit_name(mount["path"]))) for mount in mounts):
+        finish()  # a unit of an older line may be bound to a device that is gone: systemd would unmount at once what is mounted now
     for mount in mounts:
         if mount["path"] not in live and _inside(mount, mounts):
             warnings += prepare_directory(mount["path"])
         changed |= _mount(run, mount, live.get(mount["path"]))
         changed |= _own(mount)
-    return changed or enable_timer, warnings, {"before": before, "after": after}
+    return Applied(changed or enable_timer, warnings, {"before": before, "after": after}, finish)
 
 
 def _inside(mount: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]]) -> bool:
@@ -190,33 +205,57 @@ def prepare_directory(path: str) -> List[str]:
     return []
 
 
-def _tell_systemd(run: Runner, changed: bool, enable_timer: bool) -> None:
-    """Units are made from fstab when systemd reads it again; enabling a unit makes it read, too."""
-    if not os.path.isdir("/run/systemd/system"):
-        return
+def unit_name(path: str) -> str:
+    """The systemd unit of a mount point, systemd-escape(1)."""
+    words = os.path.normpath(path).strip("/")
+    escaped = "".join(
+        "-" if char == "/" else char if (char.isalnum() and char.isascii()) or (char in ":_." and (char, at) != (".", 0)) else _hex(char)
+        for at, char in enumerate(words)
+    )
+    return (escaped or "-") + ".mount"
+
+
+def _hex(char: str) -> str:
+    return "".join("\\x%02x" % byte for byte in os.fsencode(char))
+
+
+def _tell_systemd(run: Runner, start: Starter, changed: bool, enable_timer: bool) -> Callable[[], None]:
+    """Let systemd read its units again, which are made from fstab, while the mounts go on. Returns what waits for it."""
+    if not os.path.isdir("/run/systemd/system") or not (changed or enable_timer):
+        return lambda: None
     if enable_timer:
-        _must(run, ["systemctl", "enable", "--now", "--quiet", "fstrim.timer"], "fstrim.timer could not be enabled; set discard: none to do without")
-    elif changed:
-        _must(run, ["systemctl", "daemon-reload"], "systemd could not read its units again")
+        _must(run(["systemctl", "enable", "--no-reload", "--quiet", "fstrim.timer"]), _TIMER_FAULT)
+    wait = start(["systemctl", "daemon-reload"])
+    done: List[bool] = []
+
+    def finish() -> None:
+        if done:
+            return
+        done.append(True)
+        _must(wait(), "systemd could not read its units again")
+        if enable_timer:
+            _must(run(["systemctl", "start", "--quiet", "fstrim.timer"]), _TIMER_FAULT)
+
+    return finish
 
 
-def _must(run: Runner, argv: Sequence[str], fault: str) -> None:
-    code, out, err = run(argv)
+def _must(result: Tuple[int, str, str], fault: str) -> None:
+    code, out, err = result
     if code:
-        raise PlumblineError("%s: %s" % (fault, (err or out).strip() or "%s returned %d" % (argv[0], code)))
+        raise PlumblineError("%s: %s" % (fault, " ".join((err or out).split()) or "return code %d" % code))
 
 
 def _mount(run: Runner, mount: Mapping[str, Any], live: Optional[Tuple[str, ...]]) -> bool:
     path = mount["path"]
     if live is None:
-        _must(run, ["mount", path], "%s could not be mounted" % path)
+        _must(run(["mount", path]), "%s could not be mounted" % path)
         return True
     wanted = [option for option in mount["options"].split(",") if option != "nofail" and not option.lower().startswith("x-")]
     missing, extra = option_drift(wanted, live)
     if not missing and not extra:
         return False
     options = ["remount"] + wanted + [_OPPOSITES[option] for option in extra if option in _OPPOSITES]
-    _must(run, ["mount", "-o", ",".join(options), path], "%s could not be remounted; these options may want an unmount" % path)
+    _must(run(["mount", "-o", ",".join(options), path]), "%s could not be remounted; these options may want an unmount" % path)
     missing, extra = option_drift(wanted, _live().get(path, ()))
     if missing or extra:
         raise PlumblineError(

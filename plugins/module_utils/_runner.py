@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from typing import Any, Callable, List, NoReturn, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
@@ -38,6 +39,23 @@ def feed_runner(module: Any) -> Callable[[Sequence[str], str], Tuple[int, str, s
         return code, out, err
 
     return _guarded(run)
+
+
+def starter(module: Any) -> Callable[[Sequence[str]], Callable[[], Tuple[int, str, str]]]:
+    """Like runner(), but the tool runs on while the module goes about something else; what is returned waits for it."""
+
+    def start(argv: Sequence[str]) -> Callable[[], Tuple[int, str, str]]:
+        environment = dict(os.environ, **ENVIRONMENT)
+        command = [module.get_bin_path(argv[0], required=True)] + list(argv[1:])
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, universal_newlines=True)
+
+        def wait() -> Tuple[int, str, str]:
+            out, err = process.communicate()
+            return process.returncode, out, err
+
+        return wait
+
+    return start
 
 
 def _guarded(run: Callable[..., Tuple[int, str, str]]) -> Callable[..., Tuple[int, str, str]]:

@@ -144,7 +144,7 @@ reasons:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._mounting import apply_mounts
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner, starter
 
 MOUNT = {
     "path": {"type": "path", "required": True},
@@ -184,10 +184,15 @@ def main():
     reading = {}
     try:
         need_root()
-        changed, warnings, diff = apply_mounts(runner(module), params["mounts"], params["drop_ins"], params["enable_fstrim_timer"], module.check_mode)
-        if params["read_back"] and not module.check_mode:
-            reading, more = read_back(runner(module), params["read_back"])
-            warnings += more
+        timer = params["enable_fstrim_timer"]
+        applied = apply_mounts(runner(module), starter(module), params["mounts"], params["drop_ins"], timer, module.check_mode)
+        warnings = list(applied.warnings)
+        try:
+            if params["read_back"] and not module.check_mode:
+                reading, more = read_back(runner(module), params["read_back"])
+                warnings += more
+        finally:
+            applied.finish()
     except PlumblineError as fault:
         exit_refused(module, fault)
     except OSError as fault:
@@ -195,7 +200,7 @@ def main():
     for warning in warnings:
         module.warn(warning)
     result = {"reading": reading} if reading else {}
-    module.exit_json(changed=changed, diff=dict(diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
+    module.exit_json(changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
 
 
 if __name__ == "__main__":

@@ -223,7 +223,14 @@ class Machine:
         monkeypatch.setattr(_mounting, "_FSTAB", str(self.fstab))
         monkeypatch.setattr(_mounting, "_live", lambda: dict(self.live))
         monkeypatch.setattr(_mounting, "_own", lambda _mount: False)
-        monkeypatch.setattr(_mounting, "_tell_systemd", lambda run, changed, timer: self.calls.append(("systemd", changed, timer)))
+        monkeypatch.setattr(_mounting, "_tell_systemd", self.tell_systemd)
+
+    def tell_systemd(self, run, start, changed, timer):
+        self.calls.append(("systemd", changed, timer))
+        return lambda: self.calls.append("finish")
+
+    def start(self, argv):
+        raise AssertionError(argv)
 
     def run(self, argv):
         self.calls.append(tuple(argv))
@@ -238,12 +245,12 @@ class Machine:
 def test_apply_mounts(tmp_path, monkeypatch, frozen):
     machine = Machine(tmp_path, monkeypatch)
     wanted = [mount(str(tmp_path / "b"), "u1"), mount(str(tmp_path / "a"), "u2")]
-    changed, warnings, diff = _mounting.apply_mounts(machine.run, wanted, {}, False, False)
+    changed, warnings, diff, _finish = _mounting.apply_mounts(machine.run, machine.start, wanted, {}, False, False)
     assert (changed, warnings) == (True, []) and diff["before"] == "# foreign\n" and diff["after"] == machine.fstab.read_text()
     assert machine.calls == [("systemd", True, False), ("mount", str(tmp_path / "a")), ("mount", str(tmp_path / "b"))]
     assert sorted(frozen) == [str(tmp_path / "a"), str(tmp_path / "b")]
     machine.calls.clear()
-    assert _mounting.apply_mounts(machine.run, wanted, {}, False, False)[0] is False
+    assert _mounting.apply_mounts(machine.run, machine.start, wanted, {}, False, False)[0] is False
     assert machine.calls == [("systemd", False, False)]
 
 
@@ -255,14 +262,15 @@ def test_a_volume_inside_another(tmp_path, monkeypatch, frozen):
     monkeypatch.setattr(_mounting, "prepare_directory", lambda path: order.append(("prepare", path)) or real(path))
     run = machine.run
     outer, inner = str(tmp_path / "data"), str(tmp_path / "data" / "wal")
-    _mounting.apply_mounts(lambda argv: order.append(tuple(argv)) or run(argv), [mount(inner, "u1"), mount(outer, "u2")], {}, False, False)
+    _mounting.apply_mounts(lambda argv: order.append(tuple(argv)) or run(argv), machine.start, [mount(inner, "u1"), mount(outer, "u2")], {}, False, False)
     assert order == [("prepare", outer), ("mount", outer), ("prepare", inner), ("mount", inner)]
     assert machine.fstab.read_text().index(" %s " % outer) < machine.fstab.read_text().index(" %s " % inner)
 
 
 def test_check_mode_touches_nothing(tmp_path, monkeypatch, frozen):
     machine = Machine(tmp_path, monkeypatch)
-    changed, _warnings, diff = _mounting.apply_mounts(machine.run, [mount(str(tmp_path / "a"))], {str(tmp_path / "x.conf"): "t"}, False, True)
+    drop_ins = {str(tmp_path / "x.conf"): "t"}
+    changed, _warnings, diff, _finish = _mounting.apply_mounts(machine.run, machine.start, [mount(str(tmp_path / "a"))], drop_ins, False, True)
     assert changed and diff["after"] != diff["before"]
     assert machine.fstab.read_text() == "# foreign\n" and machine.calls == [] and frozen == [] and os.listdir(tmp_path) == ["fstab"]
 
@@ -270,9 +278,63 @@ def test_check_mode_touches_nothing(tmp_path, monkeypatch, frozen):
 def test_drop_ins_are_written_once(tmp_path, monkeypatch, frozen):
     machine = Machine(tmp_path, monkeypatch)
     name = str(tmp_path / "x.service.d" / "50-plumbline-pgdata.conf")
-    assert _mounting.apply_mounts(machine.run, [], {name: "[Unit]\n"}, False, False)[0] is True
-    assert _mounting.apply_mounts(machine.run, [], {name: "[Unit]\n"}, False, False)[0] is False
+    assert _mounting.apply_mounts(machine.run, machine.start, [], {name: "[Unit]\n"}, False, False)[0] is True
+    assert _mounting.apply_mounts(machine.run, machine.start, [], {name: "[Unit]\n"}, False, False)[0] is False
     assert machine.calls == [("systemd", True, False), ("systemd", False, False)]
+
+
+@pytest.mark.parametrize(
+    "path, unit",
+    [
+        ("/data01", "data01.mount"),
+        ("/srv/pg data/wal-1", "srv-pg\\x20data-wal\\x2d1.mount"),
+        ("/.hidden/.x", "\\x2ehidden-.x.mount"),
+        ("/é", "\\xc3\\xa9.mount"),
+        ("//a//b/", "a-b.mount"),
+        ("/", "-.mount"),
+    ],
+)
+def test_unit_name(path, unit):
+    """As `systemd-escape --path --suffix=mount` says."""
+    assert _mounting.unit_name(path) == unit
+
+
+def test_systemd_reads_its_units_while_the_mounts_go_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(_mounting.os.path, "isdir", lambda path: True)
+    calls = []
+    results = {"systemctl daemon-reload": (0, "", "")}
+
+    def run(argv):
+        calls.append(" ".join(argv))
+        return 0, "", ""
+
+    def start(argv):
+        calls.append("start " + " ".join(argv))
+        return lambda: calls.append("wait") or results[" ".join(argv)]
+
+    _mounting._tell_systemd(run, start, False, False)()
+    assert calls == []
+    finish = _mounting._tell_systemd(run, start, True, True)
+    assert calls == ["systemctl enable --no-reload --quiet fstrim.timer", "start systemctl daemon-reload"]
+    finish()
+    finish()
+    assert calls[2:] == ["wait", "systemctl start --quiet fstrim.timer"]
+    results["systemctl daemon-reload"] = (1, "", "no space\nin /run\n")
+    with pytest.raises(PlumblineError, match=r"^systemd could not read its units again: no space in /run$"):
+        _mounting._tell_systemd(run, start, True, False)()
+
+
+@pytest.mark.parametrize("stale", [True, False])
+def test_a_unit_of_an_older_line_is_read_again_before_the_mount(tmp_path, monkeypatch, frozen, stale):
+    """It may be bound to a device that is gone, and then systemd takes the new mount away at once."""
+    machine = Machine(tmp_path, monkeypatch)
+    monkeypatch.setattr(_mounting, "_GENERATED", str(tmp_path / "generator"))
+    path = str(tmp_path / "a")
+    if stale:
+        (tmp_path / "generator").mkdir()
+        (tmp_path / "generator" / _mounting.unit_name(path)).touch()
+    _mounting.apply_mounts(machine.run, machine.start, [mount(path)], {}, False, False)
+    assert machine.calls == [("systemd", True, False)] + ["finish"] * stale + [("mount", path)]
 
 
 @pytest.mark.parametrize(
