@@ -992,8 +992,8 @@ def test_fstab_line_gone_or_unmounted():
 
 
 def test_mounts_of_all_stacks_are_one_step_and_the_last(host):
-    for _ in range(2):
-        host.disk()
+    host.disk()
+    host.disk()
     one = {"name": "one", "devices": ["/dev/nvme0n1", "/dev/nvme1n1"], "volumes": [{"name": "x", "mount": "/x/y", "required_by": ["a.service"]}]}
     outer = {"name": "y", "mount": "/x", "required_by": ["b.service"], "discard": "none"}
     two = {"name": "two", "devices": ["/dev/nvme2n1", "/dev/nvme3n1"], "volumes": [outer]}
