@@ -21,7 +21,7 @@ import functools
 import math
 from typing import Callable, Generator, List, NamedTuple, Optional, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human
 
 PHASE = "phase"
 NO_PREFERENCE = "no_preference"
@@ -389,3 +389,19 @@ def _nothing() -> Generator[Round, Optional[Sequence[float]], Compared]:
     """A comparison that needs no read: the screen has shown that no phase is faster."""
     yield from ()
     return Compared(None, True, 0.0)
+
+
+def report(name: str, found: Verdict, min_ratio: float, expected: int, seconds: float) -> List[str]:
+    """The verdict for people. *expected*: the phase by the kernel, -1 where it does not know."""
+    cost = "%d reads, %s, %.1f s" % (found.reads, human(found.bytes), seconds)
+    if found.verdict == PHASE:
+        lines = ["%s: fastest at offset %d of %s; elsewhere a read takes %.2f times as long (%s)" % (name, found.phase, human(found.grain), found.ratio, cost)]
+        if 0 <= expected != found.phase:
+            lines.append(
+                "%s: by the kernel it is offset %d: a layer below is misaligned, or the device lies about its alignment; compare stack_info"
+                % (name, expected)
+            )
+        return lines
+    if found.verdict == NO_PREFERENCE:
+        return ["%s: no offset is faster by a ratio of %g or more, up to a grain of %s (%s)" % (name, min_ratio, human(found.grain), cost)]
+    return ["%s: inconclusive, %s (%s); allow more, or measure when it is quieter" % (name, found.why, cost)]

@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._sweep import (  # noqa: E402
+from ansible_collections.plumbline.ssd.plugins.module_utils._sweep import (
     INCONCLUSIVE,
     NO_PREFERENCE,
     PHASE,
@@ -239,7 +239,8 @@ def main() -> None:
         print(json.dumps({**total, "seed": options.seed, "error": OPTIONS.error, **middle, "rows": rows, "cells": cells}))
         return
     print("\n".join(table(rows)))
-    print(f"\nstated error {OPTIONS.error:g}; {total['wrong']} wrong of {total['trials']} (< {upper_bound(total['wrong'], total['trials']):.6f} at 99 %); seed {options.seed}")
+    bound = upper_bound(total["wrong"], total["trials"])
+    print(f"\nstated error {OPTIONS.error:g}; {total['wrong']} wrong of {total['trials']} (< {bound:.6f} at 99 %); seed {options.seed}")
 
 
 if __name__ == "__main__":

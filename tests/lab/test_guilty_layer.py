@@ -45,8 +45,8 @@ LUKS = (
     "echo -n secret | cryptsetup -q luksFormat --pbkdf pbkdf2 --pbkdf-force-iterations 1000 {0}1 -; "
     "echo -n secret | cryptsetup -q open --key-file - {0}1 locked; "
 )
-# md marks a mirror clean in its superblock a while after the last write to it: not before this returns.
-CLEAN = "; sync; mdadm -q --wait-clean /dev/md/twin"
+# md marks a mirror clean in its superblock a while after the last write to it, but at once when it becomes read-only.
+CLEAN = "; sync; mdadm -q --readonly /dev/md/twin"
 NO_DETECTION = "--config devices/data_alignment_offset_detection=0"
 MISALIGNED = {
     "start-63": Row(part(63) + mkfs("{0}1"), (("partition", "{0}1"),)),

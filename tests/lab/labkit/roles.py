@@ -51,6 +51,13 @@ def task_file(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+@lru_cache
+def defaults(role: Path) -> dict[str, Any]:
+    """The default variables of a role."""
+    path = role / "defaults" / "main.yml"
+    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
 def tasks_for(root: Path, steps: Sequence[Mapping[str, Any]]) -> Iterator[Task]:
     """The module calls by which the roles partition, striped_lvm and filesystem carry out these steps."""
     for role in ORDER:
@@ -58,4 +65,4 @@ def tasks_for(root: Path, steps: Sequence[Mapping[str, Any]]) -> Iterator[Task]:
             (module,) = (key for key in task if key not in _KEYWORDS)
             for item in render(task["loop"], {f"{role}_steps": steps}):
                 env = {key: str(value) for key, value in task.get("environment", {}).items()}
-                yield Task(module, render(task[module], {"item": item}), env, item["summary"])
+                yield Task(module, render(task[module], {**defaults(root / "roles" / role), "item": item}), env, item["summary"])
