@@ -61,7 +61,8 @@ def look_at(path: str) -> Target:
         raise PlumblineError("%s has no size; is there a medium in it?" % path)
     striped = node.kind in ("lvm", "dm", "md") and len(node.slaves) > 1
     offset = node.limits.alignment_offset
-    return Target(path, node.name, node.size, node.limits.logical, (node.limits.min_io or 0) if striped else 0, None if offset is None or offset < 0 else offset)
+    known = offset is not None and offset >= 0
+    return Target(path, node.name, node.size, node.limits.logical, (node.limits.min_io or 0) if striped else 0, offset if known else None)
 
 
 def last_grain(target: Target, wanted: int) -> int:
@@ -72,7 +73,9 @@ def last_grain(target: Target, wanted: int) -> int:
     first = _sweep.first_grain(target.logical)
     if grain < first:
         limit = "stripes of %s" % human(target.chunk) if target.chunk else "a largest grain of %s" % human(wanted)
-        raise PlumblineError("%s: %s with blocks of %d leave no two offsets to compare; wanted room for a grain of %s" % (target.path, limit, target.logical, human(first)))
+        raise PlumblineError(
+            "%s: %s with blocks of %d leave no two offsets to compare; wanted room for a grain of %s" % (target.path, limit, target.logical, human(first))
+        )
     if target.size < PLACES * 2 * grain:
         raise PlumblineError(
             "%s: its %s are too few for reads of up to %s: caches would answer them; wanted at least %s, or a smaller max_grain"

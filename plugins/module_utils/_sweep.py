@@ -30,10 +30,11 @@ INCONCLUSIVE = "inconclusive"
 FIRST_GRAIN = 4 * KIB
 LAST_GRAIN = 64 * KIB
 # The comparisons in which a search can go wrong: levels and screens from 4 to 64 KiB, and pairs above and below, both ways.
-_PARTS = 5 + 2 * 4 + 2 * (4 + 3)
+_PARTS = 5 + 4 * 4 + 2 * (4 + 3)
 
 PILOT = 2  # rounds that only show how fast the device is
 SMALLEST_GAP = 0.01
+LIKELY = (8, 32)  # how many phases are compared behind a screen, before all are
 
 
 class Round(NamedTuple):
@@ -256,6 +257,10 @@ class Screen:
         """Whether certainly some phases differ."""
         return any(wealth.value >= self.sure_exists for wealth in self.exists)
 
+    def likely(self) -> List[int]:
+        """All phases, those first that the reads speak for."""
+        return sorted(self.phases, key=lambda phase: -self.exists[self.phases.index(phase)].value)
+
     def none(self) -> bool:
         """Whether certainly no phase is faster by the gap."""
         return all(wealth.value >= self.sure_alike for wealth in self.alike)
@@ -311,8 +316,24 @@ class _Sweep:
             if level.none():
                 return Compared(None, True, 0.0)
 
-    def screen(self, grain: int) -> Generator[Round, Optional[Sequence[float]], Optional[bool]]:
-        """Whether the grain may have a phase; None where a budget is spent."""
+    def level(self, grain: int) -> Generator[Round, Optional[Sequence[float]], "Compared"]:
+        """Whether one phase of the grain is faster, and which."""
+        phases: Sequence[int] = range(0, grain, self.options.logical)
+        if grain == first_grain(self.options.logical):
+            return (yield from self.compare(grain, phases, self.gap))
+        likely = yield from self.screen(grain)
+        if likely is None:
+            return Compared(None, False, 0.0)
+        if not likely:
+            return Compared(None, True, 0.0)
+        for count in (*LIKELY, len(likely)):  # first the few that the screen points to: all at once would cost many times as much
+            found = yield from self.compare(grain, likely[:count], self.gap)
+            if not found.none or count >= len(likely):
+                break
+        return found
+
+    def screen(self, grain: int) -> Generator[Round, Optional[Sequence[float]], Optional[List[int]]]:
+        """The phases that the grain may have, the likely ones first; empty: none. None where a budget is spent."""
         step = self.options.logical
         screen = Screen(grain, step, self.error, self.gap)
         lots = grain // Screen.READS // step
@@ -325,9 +346,9 @@ class _Sweep:
                 return None
             screen.add(offsets, latencies)
             if screen.found():
-                return True
+                return screen.likely()
             if screen.none():
-                return False
+                return []
 
     def verdict(self, verdict: str, phase: int = 0, grain: int = 0, penalty: float = 0.0) -> Verdict:
         return Verdict(verdict, phase, grain, 1 + penalty if verdict == PHASE else 1.0, self.reads, self.bytes, self.why)
@@ -354,10 +375,7 @@ def search(options: Options, shuffle: Callable[[List[int]], None]) -> Search:
     state = _Sweep(options, shuffle)
     first = grain = first_grain(options.logical)
     while True:
-        maybe = True if grain == first else (yield from state.screen(grain))
-        if maybe is None:
-            return state.verdict(INCONCLUSIVE)
-        found = yield from state.compare(grain, range(0, grain, options.logical), state.gap) if maybe else _nothing()
+        found = yield from state.level(grain)
         if found.phase is not None:
             break
         if not found.none:
@@ -365,30 +383,26 @@ def search(options: Options, shuffle: Callable[[List[int]], None]) -> Search:
         if 2 * grain > options.last_grain:
             return state.verdict(NO_PREFERENCE, grain=grain)
         grain *= 2
-    phase, gap = found.phase, max(found.penalty / 2, SMALLEST_GAP)
+    # Half of what was measured is what a pair has to differ by. Below the true grain only some of the reads at a wrong phase
+    # straddle, so that every pair that differs shows more of the penalty than what came before.
+    phase, penalty = found.phase, found.penalty
     while grain == first and grain // 2 > options.logical:  # the grain may be smaller than the first that was looked for
-        pair = yield from state.compare(grain, (phase, (phase + grain // 2) % grain), gap)
+        pair = yield from state.compare(grain, (phase, (phase + grain // 2) % grain), max(penalty / 2, SMALLEST_GAP))
         if pair.phase is not None:
-            phase = pair.phase
+            phase, penalty = pair.phase, max(penalty, pair.penalty)
             break
         if not pair.none:
             return state.verdict(INCONCLUSIVE)
         grain, phase, first = grain // 2, phase % (grain // 2), grain // 2
     if grain >= first_grain(options.logical):
         while 2 * grain <= options.last_grain:  # or larger: of the phases that coincide at this one, only one is right at its double
-            pair = yield from state.compare(2 * grain, (phase, phase + grain), gap)
+            pair = yield from state.compare(2 * grain, (phase, phase + grain), max(penalty / 2, SMALLEST_GAP))
             if pair.none:
                 break
             if pair.phase is None:
                 return state.verdict(INCONCLUSIVE)
-            grain, phase = 2 * grain, pair.phase
-    return state.verdict(PHASE, phase, grain, found.penalty)
-
-
-def _nothing() -> Generator[Round, Optional[Sequence[float]], Compared]:
-    """A comparison that needs no read: the screen has shown that no phase is faster."""
-    yield from ()
-    return Compared(None, True, 0.0)
+            grain, phase, penalty = 2 * grain, pair.phase, max(penalty, pair.penalty)
+    return state.verdict(PHASE, phase, grain, penalty)
 
 
 def report(name: str, found: Verdict, min_ratio: float, expected: int, seconds: float) -> List[str]:

@@ -28,7 +28,7 @@ def test_places_lie_within_the_device_and_a_chunk(chunk, grain):
     for _ in range(400):
         offset = dice.randrange(0, grain, 512)
         place = _probe.pick(dice, target(size, chunk=chunk), grain, grain, offset)
-        assert place % grain == offset and 0 <= place and place + grain <= size
+        assert place % grain == offset and place >= 0 and place + grain <= size
         assert not chunk or place // chunk == (place + grain - 1) // chunk
         offsets.add(place // MIB)
     assert len(offsets) > 60
@@ -123,5 +123,5 @@ def test_it_stops_when_the_time_is_up(sparse):
 
 
 def test_a_device_that_ends_early(sparse):
-    with pytest.raises(PlumblineError, match="could not be read|ended early"):
+    with pytest.raises(PlumblineError, match=r"could not be read|ended early"):
         _probe.measure(target(64 * GIB, path=sparse), _sweep.Options(), 1, 0)

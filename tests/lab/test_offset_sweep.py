@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""offset_sweep on simulated flash: it names the page and its phase, wherever that lies, and writes nothing."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+import pytest
+from labkit.bench import Bench, Disk
+from labkit.harness import Harness
+from labkit.specs import said
+from plumblab import machine, storage
+from plumblab import state as states
+
+KIB, MIB = 1 << 10, 1 << 20
+PAGES = (4 * KIB, 8 * KIB, 16 * KIB)
+# One page after the other, as a drive does at depth 1 that has nothing to overlap with.
+FLASH = {"read_us": 300, "transfer_us": 20, "straddle_parallel": 0}
+DISKS = [
+    *({"name": f"page{page // KIB}", "bus": "nvme", "size": "256MiB", "serial": f"PAGE{page}", "simulated": {**FLASH, "page_size": page}} for page in PAGES),
+    {"name": "hidden", "bus": "nvme", "size": "256MiB", "serial": "HIDDEN", "simulated": {"read_us": 300, "straddle_parallel": 1, "page_size": 4096}},
+    {"name": "native", "bus": "nvme", "size": "256MiB", "serial": "NATIVE", "logical_block_size": 4096, "simulated": {**FLASH, "page_size": 4096}},
+]
+ONCE = [(page, part) for page in PAGES for part in range(8)]
+AGAIN = [pytest.param(number, marks=pytest.mark.long) for number in range(1, 5)]
+
+
+def set_phase(bench: Bench, disk: Disk, phase: int) -> None:
+    with states.exclusive(bench.paths):
+        (one,) = (found for found in machine.require_up(bench.paths).disks() if found.name == disk.name)
+        storage.change_simulated(bench.paths, one, {"page_phase": str(phase)})
+
+
+def sweep(bench: Bench, harness: Harness, disk: Disk, **options: Any) -> dict[str, Any]:
+    """One sweep, during which the host counts no write."""
+    with bench.untouched(disk):
+        found = harness.module("offset_sweep", {"device": disk.path, **options})
+    assert not found["failed"], said(found)
+    assert found["changed"] is False
+    return found
+
+
+@pytest.fixture(scope="module")
+def costs() -> Any:
+    """What the sweeps cost, printed at the end; bytes are bounded, seconds are only shown."""
+    rows: list[dict[str, Any]] = []
+    yield rows
+    seconds, read = (statistics.median(row[key] for row in rows) for key in ("seconds", "read_bytes"))
+    print(f"\nmedian of {len(rows)} sweeps: {seconds:.2f} s, {read / MIB:.2f} MiB")
+    assert read <= 16 * MIB
+
+
+@pytest.mark.parametrize("number", [0, *AGAIN])
+@pytest.mark.parametrize("page, part", ONCE)
+def test_it_names_the_page_and_its_phase(bench: Bench, harness: Harness, plugged: dict[str, Disk], costs: list[Any], page: int, part: int, number: int) -> None:
+    disk = plugged[f"page{page // KIB}"]
+    phase = part * page // 8
+    set_phase(bench, disk, phase)
+    found = sweep(bench, harness, disk)
+    costs.append(found)
+    assert (found["verdict"], found["grain_bytes"], found["phase_bytes"]) == ("phase", page, phase), found["report"]
+    # The kernel knows nothing of these pages, so that it expects 0.
+    assert (found["expected_bytes"], found["contradicts"]) == (0, phase != 0)
+    assert found["ratio"] > 1.1
+
+
+@pytest.mark.parametrize("number", [0, *AGAIN])
+@pytest.mark.parametrize("name", ["hidden", "native"])
+def test_no_offset_is_faster(bench: Bench, harness: Harness, plugged: dict[str, Disk], costs: list[Any], name: str, number: int) -> None:
+    """A drive that hides a straddle in its parallelism, and one whose page is its block."""
+    found = sweep(bench, harness, plugged[name], max_grain="16KiB")
+    costs.append(found)
+    assert (found["verdict"], found["contradicts"]) == ("no_preference", False), found["report"]
+
+
+def test_what_cannot_be_read(bench: Bench, harness: Harness) -> None:
+    """A read error is an error of one line, and no verdict."""
+    with bench.scsi_debug(1, size_mib=64, physblk_exp=3, opts=2, medium_error_start=20000, medium_error_count=40000) as (disk,):
+        found = harness.module("offset_sweep", {"device": disk.path, "max_grain": "4KiB"})
+    assert found["failed"] and "could not be read: " in found["msg"] and "\n" not in found["msg"]
+    assert f"{disk.path}: the 4096 bytes at byte " in found["msg"]
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"device": "/dev/not-there"}, "/dev/not-there is not there"),
+        ({"device": "/etc/fstab"}, "/etc/fstab is no block device; name a disk, a partition or a logical volume"),
+        ({"max_grain": "12KiB"}, "max_grain: 12KiB; wanted a power of two from 4KiB to 64KiB"),
+        ({"error": 0.5}, "error: 0.5; wanted 1e-09 to 0.05"),
+    ],
+)
+def test_a_request_that_makes_no_sense(harness: Harness, plugged: dict[str, Disk], options: dict[str, Any], words: str) -> None:
+    found = harness.module("offset_sweep", {"device": plugged["page4"].path, **options})
+    assert found["failed"] and words in found["msg"] and "\n" not in found["msg"]
