@@ -131,7 +131,7 @@ def sweep(device: Device) -> Verdict:
 def recipe(device: Device, reads: int) -> int | None:
     """The fixed recipe: one offset after the other, as many reads in all; the phase that wins by 1.05, or None."""
     each = max(reads // 9, 1)
-    means = {offset: statistics.fmean(device.read(PAGE, PAGE, offset) for _ in range(each)) for offset in range(0, PAGE + 1, STEP)}
+    means = {offset: statistics.fmean(device.read(PAGE, PAGE, offset) for _turn in range(each)) for offset in range(0, PAGE + 1, STEP)}
     means[0] = (means[0] + means.pop(PAGE)) / 2
     best, second = sorted(means, key=lambda offset: means[offset])[:2]
     return best if means[second] >= 1.05 * means[best] else None
@@ -177,7 +177,7 @@ def upper_bound(wrong: int, trials: int, confidence: float = 0.99) -> float:
     if wrong >= trials:
         return 1.0
     low, high = wrong / trials, 1.0
-    for _ in range(60):
+    for _turn in range(60):
         middle = (low + high) / 2
         terms = (
             math.exp(

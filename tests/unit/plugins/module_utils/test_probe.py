@@ -25,7 +25,7 @@ def test_places_lie_within_the_device_and_a_chunk(chunk, grain):
         pytest.skip("last_grain() does not let this through")
     size = 64 * MIB + 512 * 7
     offsets = set()
-    for _ in range(400):
+    for _turn in range(400):
         offset = dice.randrange(0, grain, 512)
         place = _probe.pick(dice, target(size, chunk=chunk), grain, grain, offset)
         assert place % grain == offset and place >= 0 and place + grain <= size

@@ -144,7 +144,7 @@ def test_a_bet_gains_nothing_by_chance(latencies):
 
 def test_a_bet_is_never_lost_altogether():
     wealth = Wealth(1 / 128)
-    for _ in range(20):
+    for _turn in range(20):
         wealth.add(-0.5, 0)
     assert wealth.value > 0
 
@@ -153,7 +153,7 @@ def test_against_a_faster_phase_nothing_is_won():
     """While one phase is faster by just the gap, the evidence that it is not stays small (Ville): here the largest of 300 runs."""
     dice = random.Random(5)
     largest = 0.0
-    for _ in range(300):
+    for _turn in range(300):
         level = Level(8, 1e-4, 0.08)
         for _round in range(60):
             level.add([100 * dice.gauss(1, 0.05) + (10 if phase else 0) for phase in range(8)])
@@ -164,7 +164,7 @@ def test_against_a_faster_phase_nothing_is_won():
 def test_the_screen_sees_half_a_page():
     screen = Screen(8 * KIB, 512, 1e-4, 0.08)
     device = Device(8 * KIB, 1536, 2)
-    for _ in range(30):
+    for _turn in range(30):
         offsets = [device.dice.randrange(2) * 512 + part * 1024 for part in range(8)]
         screen.add(offsets, [device.read(8 * KIB, 4 * KIB, offset) for offset in offsets])
     assert screen.found() and not screen.none()
