@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from labkit.bench import Bench, Disk, best_link
+from labkit.bench import Bench, Disk
 from labkit.harness import Harness
 from labkit.specs import assert_refused, said, stack
 
@@ -57,7 +57,9 @@ def namespaces(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> Iter
         disks = []
         for kernel in sorted(kernels):
             links = harness.must(f"find /dev/disk/by-id -lname '*/{kernel}' -printf '%f\\n'").split()
-            disks.append(Disk(kernel, f"/dev/{kernel}", best_link(links), "SHAREDSSD01"))
+            # The links that are made of model and serial are claimed by both namespaces, and move with every event of either.
+            (own,) = (link for link in links if link.startswith("nvme-uuid."))
+            disks.append(Disk(kernel, f"/dev/{kernel}", own, "SHAREDSSD01"))
         assert len(disks) == 2
         yield disks
     finally:
