@@ -38,7 +38,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._tables import (
 # (argv) → (return code, standard output, standard error); runs with LC_ALL=C and without a shell.
 Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
 
-TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "udevadm")
+TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "fio", "udevadm")
 OUR_PREFIX = "plumbline:"
 
 

@@ -44,9 +44,9 @@ _NAMESPACE = uuid.UUID("6f0f5a3e-52c8-5a55-9a5c-2f7f5a1b7d10")  # of the identif
 _ORDER = ("partition", "striped_lvm", "filesystem")
 # Which package brings a tool, by distribution family; the first family that the host names counts.
 _PACKAGES = {
-    "debian": {"lvm": "lvm2", "sfdisk": "fdisk", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "mount"},
-    "fedora": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux"},
-    "suse": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux"},
+    "debian": {"lvm": "lvm2", "sfdisk": "fdisk", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "mount", "fio": "fio"},
+    "fedora": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
+    "suse": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
 }
 _FAMILIES = {
     "debian": "debian",
@@ -155,6 +155,11 @@ def missing_packages(seen: Observation, stacks: Sequence[Stack], through: str) -
         wanted.append("lvm")
     if _ORDER.index(through) >= 2:
         wanted += ["mkfs.ext4", "mount"]
+    return packages_of(seen, wanted)
+
+
+def packages_of(seen: Observation, wanted: Iterable[str]) -> List[str]:
+    """The packages of the host's distribution that bring those of these tools that are not there."""
     family = next((_FAMILIES[word] for word in seen.distribution if word in _FAMILIES), "debian")
     return sorted({_PACKAGES[family][tool] for tool in wanted if tool not in seen.tools})
 
@@ -585,6 +590,11 @@ def _volume_device(plan: StackPlan, seen: Observation, number: int, volume: Volu
         return "/dev/%s/%s" % (plan.spec.name, volume.name), seen.lv_node(plan.spec.name, volume.name)
     leg = sorted(plan.legs, key=lambda one: one.index)[number]
     return _part_path(leg, plan.spec.name, seen.nodes[leg.devno].identity.key), leg.node
+
+
+def volume_devices(plan: StackPlan, seen: Observation) -> List[str]:
+    """The stable path of each volume's device, in the order of the spec."""
+    return [_volume_device(plan, seen, number, volume)[0] for number, volume in enumerate(plan.spec.volumes)]
 
 
 def _volume_legs(plan: StackPlan, number: int) -> List[Leg]:

@@ -13,13 +13,15 @@ The plan before the steps and the reading back behind them are this same call. I
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils import _record
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan import drop_in_files, make_plan, overrides_for
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import drop_in_files, make_plan, overrides_for, packages_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._proof import proofs
 from ansible_collections.plumbline.ssd.plugins.module_utils._render import diff, steps_report, view_report
-from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Stack
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Stack, Verify
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, view
 
 
@@ -37,10 +39,10 @@ def questions(stacks: Sequence[Stack]) -> Questions:
     )
 
 
-def read(run: Runner, stacks: Sequence[Stack], through: str = "filesystem") -> Tuple[Dict[str, Any], List[str]]:
+def read(run: Runner, stacks: Sequence[Stack], through: str = "filesystem", verify: Optional[Verify] = None) -> Tuple[Dict[str, Any], List[str]]:
     """Observe the host once and plan *stacks* up to a layer. Returns (what a module returns of it, warnings).
 
-    Raises PlumblineError with every reason where the plan is refused.
+    With *verify* also what is known of their measured proofs. Raises PlumblineError with every reason where the plan is refused.
     """
     seen = observe(run, questions(stacks), lambda node, links: overrides_for(stacks, node, links))
     plan = make_plan(stacks, seen, through)
@@ -48,14 +50,18 @@ def read(run: Runner, stacks: Sequence[Stack], through: str = "filesystem") -> T
         raise PlumblineError("refused: nothing was written. %s" % plan.refusals[0], plan.refusals)
     legs = [leg.devno for stack in plan.stacks for leg in stack.legs]
     views = [view(seen, devno) for devno in tops(seen, legs)]
+    proven = proofs(plan, seen, verify, {stack.name: _record.load(stack.name) for stack in stacks}) if verify else []
+    load_tools = ["fio"] if verify and "throughput" in verify.measures and any(proof["due"] for proof in proven) else []
     result = {
         "changed": bool(plan.steps),
         "steps": plan.steps,
         "digest": plan.digest if plan.steps else "",
-        "missing_packages": plan.missing_packages,
+        "missing_packages": sorted(set(plan.missing_packages + packages_of(seen, load_tools))),
         "stacks": [one.as_dict() for one in views],
         "findings": [finding.as_dict() for one in views for finding in one.findings],
-        "report": steps_report(plan) + [line for one in views for line in view_report(one)],
+        "proofs": proven,
+        "verify": verify.as_dict() if verify else {},
+        "report": steps_report(plan) + [line for one in views for line in view_report(one)] + [proof["state"] for proof in proven],
         "diff": diff(plan, seen),
     }
     return result, plan.warnings

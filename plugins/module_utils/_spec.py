@@ -31,7 +31,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import (
     parse_size,
 )
 
-VARIABLES = ("plumbline_stacks", "plumbline_install")
+VARIABLES = ("plumbline_stacks", "plumbline_verify", "plumbline_install")
 LAYOUTS = ("striped", "separate")
 THROUGH = ("partition", "striped_lvm", "filesystem")
 DISCARD_POLICIES = ("timer", "none")
@@ -66,6 +66,25 @@ _VOLUME_KEYS = (
 _SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
 _DEVICE_KEYS = ("path", "test_identity")
 _GEOMETRY_KEYS = ("model", "device", "grain", "alignment_offset", "erase_block")
+
+POLICIES = ("unproven", "always", "never")
+INCONCLUSIVE = ("fail", "warn")
+MEASURES = ("offset_sweep", "throughput", "sync_latency")
+_VERIFY_KEYS = ("policy", "inconclusive", "fetch") + MEASURES
+# What may be set of a measurement: a size, or a number within bounds.
+_SIZE = None
+_MEASURE_KEYS: Mapping[str, Mapping[str, Optional[Tuple[float, float]]]] = {
+    "offset_sweep": {
+        "max_grain": _SIZE,
+        "error": (1e-9, 0.05),
+        "min_ratio": (1.01, 10),
+        "max_bytes": _SIZE,
+        "max_seconds": (0.1, 3600),
+        "reads_per_second": (0, 10**6),
+    },
+    "throughput": {"min_share": (0.01, 1), "max_seconds": (1, 36000), "scratch_size": _SIZE},
+    "sync_latency": {"min_ops": (0, 10**9), "max_p99_ms": (0, 10**6), "seconds": (0.05, 3600)},
+}
 
 # Options of a mount by which an acknowledged write may be lost, and the acceptance that allows them.
 _RISKS = {
@@ -141,6 +160,19 @@ class Stack(NamedTuple):
     accept: Tuple[str, ...]
     blank_proof: str = "sampled"
     legs: int = 0
+
+
+class Verify(NamedTuple):
+    """``plumbline_verify``, checked: when to measure, what, and against which thresholds."""
+
+    policy: str = "unproven"
+    inconclusive: str = "fail"
+    fetch: str = ""
+    # The options of each measurement that are not its defaults; one that is not in it is not to be made.
+    measures: Mapping[str, Mapping[str, Any]] = {key: {} for key in MEASURES}
+
+    def as_dict(self) -> Dict[str, Any]:
+        return dict(self._asdict(), measures={measure: dict(options) for measure, options in self.measures.items()})
 
 
 def check_variables(names: Sequence[str]) -> None:
@@ -459,3 +491,40 @@ def _read_mount_options(entry: Mapping[str, Any], accept: Sequence[str], where: 
         options.append("errors=" + _choice(entry["errors"], ERROR_POLICIES, where + ".errors"))
     _unique(options, here + ": option '%s' is named twice")
     return tuple(options)
+
+
+# --- what is proven ----------------------------------------------------------------------------------
+
+
+def read_verify(raw: Any) -> Verify:
+    """Read ``plumbline_verify``. Raises PlumblineError naming the first thing that is wrong, and where it stands."""
+    entry = _check_keys(raw, _VERIFY_KEYS, "plumbline_verify")
+    fetch = entry.get("fetch", "")
+    if not isinstance(fetch, str):
+        raise PlumblineError("plumbline_verify.fetch: found %s; wanted a directory of the controller, or nothing" % _kind(fetch))
+    measures = {}
+    for measure in MEASURES:
+        wanted = entry.get(measure, {})
+        where = "plumbline_verify." + measure
+        if wanted is False:
+            continue
+        if wanted is True:
+            wanted = {}
+        valid = _MEASURE_KEYS[measure]
+        options = _check_keys(wanted, tuple(valid), where)
+        measures[measure] = {key: _measure_option(value, valid[key], "%s.%s" % (where, key)) for key, value in options.items()}
+    return Verify(
+        policy=_choice(entry.get("policy", "unproven"), POLICIES, "plumbline_verify.policy"),
+        inconclusive=_choice(entry.get("inconclusive", "fail"), INCONCLUSIVE, "plumbline_verify.inconclusive"),
+        fetch=fetch,
+        measures=measures,
+    )
+
+
+def _measure_option(value: Any, bounds: Optional[Tuple[float, float]], where: str) -> Any:
+    if bounds is None:
+        parse_size(value, where)
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not bounds[0] <= value <= bounds[1]:
+        raise PlumblineError("%s: '%s' does not fit; wanted a number from %g to %g" % (where, value, bounds[0], bounds[1]))
+    return value

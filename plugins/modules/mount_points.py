@@ -93,6 +93,10 @@ options:
     type: list
     elements: dict
     default: []
+  verify:
+    description:
+      - What is to be proven of them by measurement, as M(plumbline.ssd.stack_plan) takes it.
+    type: dict
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -118,6 +122,7 @@ EXAMPLES = r"""
     drop_ins: "{{ item.drop_ins }}"
     enable_fstrim_timer: "{{ item.enable_fstrim_timer }}"
     read_back: "{{ plumbline_stacks }}"
+    verify: "{{ plumbline_verify }}"
   become: true
   loop: "{{ plan.steps | selectattr('action', 'eq', 'mount') }}"
   loop_control:
@@ -162,12 +167,12 @@ MOUNT = {
 }
 
 
-def read_back(run, stacks):
+def read_back(run, stacks, verify):
     """The plan of *stacks* as the host is now, and its warnings."""
     from ansible_collections.plumbline.ssd.plugins.module_utils._reading import read  # a mount alone needs none of this
-    from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
+    from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks, read_verify
 
-    return read(run, read_stacks(stacks))
+    return read(run, read_stacks(stacks), verify=None if verify is None else read_verify(verify))
 
 
 def main():
@@ -177,6 +182,7 @@ def main():
             "drop_ins": {"type": "dict", "default": {}},
             "enable_fstrim_timer": {"type": "bool", "default": False},
             "read_back": {"type": "list", "elements": "dict", "default": []},
+            "verify": {"type": "dict"},
         },
         supports_check_mode=True,
     )
@@ -189,7 +195,7 @@ def main():
         warnings = list(applied.warnings)
         try:
             if params["read_back"] and not module.check_mode:
-                reading, more = read_back(runner(module), params["read_back"])
+                reading, more = read_back(runner(module), params["read_back"], params["verify"])
                 warnings += more
         finally:
             applied.finish()

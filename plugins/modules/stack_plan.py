@@ -33,6 +33,11 @@ options:
     type: str
     choices: [partition, striped_lvm, filesystem]
     default: filesystem
+  verify:
+    description:
+      - What is to be proven by measurement, as written in C(plumbline_verify), which the guide on the measured proof describes. When
+        given, RV(proofs) says what the record of the host holds and what is to be measured.
+    type: dict
   variables:
     description:
       - Names of variables that begin with C(plumbline_), as C(query('ansible.builtin.varnames', '^plumbline_')) finds them. One that the
@@ -127,6 +132,39 @@ stacks:
       description: What is wrong, with C(level) V(error) or V(warning), the C(layer), its C(name), what was C(found) and what is C(wanted).
       type: list
       elements: dict
+proofs:
+  description: The state of the measured proof of each stack, when O(verify) is given.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    stack:
+      description: The stack.
+      type: str
+    digest:
+      description: Names what the proof is of, namely the stack, the identities of its devices, and the thresholds.
+      type: str
+    stored:
+      description: The verdict of exactly this that the host keeps. Empty where there is none.
+      type: str
+    due:
+      description: Whether the policy asks for a measurement.
+      type: bool
+    state:
+      description: The same for people, in one line.
+      type: str
+    volumes:
+      description: The volumes with C(device) and C(path).
+      type: list
+      elements: dict
+    bare:
+      description: The devices of the volumes, while no filesystem is on any of them.
+      type: list
+      elements: str
+verify:
+  description: O(verify) as it was understood; C(measures) holds the measurements that are wanted, each with its options.
+  returned: success
+  type: dict
 findings:
   description: The findings of all stacks.
   returned: success
@@ -150,7 +188,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._reading import read
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._spec import check_variables, read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import check_variables, read_stacks, read_verify
 
 
 def main():
@@ -158,6 +196,7 @@ def main():
         argument_spec={
             "stacks": {"type": "list", "elements": "dict", "required": True},
             "through": {"type": "str", "choices": ["partition", "striped_lvm", "filesystem"], "default": "filesystem"},
+            "verify": {"type": "dict"},
             "variables": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
@@ -165,8 +204,9 @@ def main():
     try:
         check_variables(module.params["variables"])
         stacks = read_stacks(module.params["stacks"])
+        verify = None if module.params["verify"] is None else read_verify(module.params["verify"])
         need_root()
-        result, warnings = read(runner(module), stacks, module.params["through"])
+        result, warnings = read(runner(module), stacks, module.params["through"], verify)
     except PlumblineError as fault:
         exit_refused(module, fault)
     for warning in warnings:

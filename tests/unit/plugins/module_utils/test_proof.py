@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a stack is measured, what the measurements come to, and what is kept of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils import _proof, _record
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Verify, read_verify
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host, spec
+
+SWEPT = {"verdict": "phase", "contradicts": False, "report": ["fine"]}
+OFF = {"verdict": "phase", "contradicts": True, "report": ["dm-0: fastest at offset 512 of 4 KiB", "the partition is off"]}
+UNSURE = {"verdict": "inconclusive", "contradicts": False, "report": ["dm-0: inconclusive, the byte budget was spent"]}
+HIDDEN = {"verdict": "no_preference", "contradicts": False, "report": ["no offset is faster"]}
+FAST = {"verdict": "pass", "reasons": [], "report": ["0.97"]}
+SLOW = {"verdict": "fail", "reasons": ["rand_read: 0.52 of the raw devices; wanted 0.90"], "report": []}
+BUSY = {"verdict": "inconclusive", "reasons": ["the CPU was 83 % busy"], "report": []}
+PROOF = {"stack": "pgdata", "digest": "d1"}
+
+
+def of(result, volume="data", stack="pgdata"):
+    """A registered result as a loop leaves it."""
+    item = {"stack": stack, "volume": volume} if volume else {"stack": stack}
+    return dict(result, item=item, ansible_loop_var="item", changed=False, failed=False)
+
+
+@pytest.fixture
+def host():
+    one = Host()
+    one.pair()
+    return one
+
+
+def proofs(host, verify=None, records=None, stacks=None):
+    return _proof.proofs(make_plan(stacks or spec(host), host.seen), host.seen, verify or Verify(), records or {})
+
+
+# --- whether to measure ------------------------------------------------------------------------------
+
+
+def test_a_new_stack_is_due_and_its_volumes_are_bare(host):
+    (proof,) = proofs(host)
+    assert (proof["stack"], proof["stored"], proof["due"]) == ("pgdata", "", True)
+    assert proof["bare"] == ["/dev/pgdata/data", "/dev/pgdata/wal"] == [volume["device"] for volume in proof["volumes"]]
+    assert [volume["path"] for volume in proof["volumes"]] == ["/data01", "/data02"]
+    assert proof["state"] == "pgdata: not proven by measurement yet"
+
+
+@pytest.mark.parametrize(
+    "policy, stored, due",
+    [
+        ("unproven", None, True),
+        ("unproven", "pass", False),
+        ("unproven", "fail", True),
+        ("unproven", "inconclusive", True),
+        ("unproven", "unfinished", True),
+        ("unproven", "PASS", True),
+        ("always", None, True),
+        ("always", "pass", True),
+        ("always", "fail", True),
+        ("never", None, False),
+        ("never", "pass", False),
+        ("never", "fail", False),
+    ],
+)
+def test_policy(host, policy, stored, due):
+    verify = read_verify({"policy": policy})
+    digest = proofs(host, verify)[0]["digest"]
+    records = {} if stored is None else {"pgdata": {"digest": digest, "verdict": stored, "time": "2026-01-02T03:04:05Z"}}
+    (proof,) = proofs(host, verify, records)
+    assert proof["due"] is due
+    assert proof["stored"] == (stored or "")
+    if stored and policy != "never":
+        assert "2026-01-02T03:04:05Z" in proof["state"]
+
+
+def test_nothing_is_due_where_nothing_is_wanted(host):
+    (proof,) = proofs(host, read_verify({"offset_sweep": False, "throughput": False, "sync_latency": False}))
+    assert not proof["due"] and "switched off" in proof["state"]
+
+
+def test_a_record_of_something_else_proves_nothing(host):
+    (proof,) = proofs(host, records={"pgdata": {"digest": "another", "verdict": "pass", "time": "then"}})
+    assert proof["due"] and proof["stored"] == "" and "proven as something else on then" in proof["state"]
+
+
+def test_the_digest_holds_over_building(host):
+    before = proofs(host)[0]["digest"]
+    host.build(spec(host))
+    (after,) = proofs(host)
+    assert after["digest"] == before and after["bare"] == []
+
+
+def test_the_digest_names_devices_stack_and_thresholds(host):
+    first = proofs(host)[0]["digest"]
+    assert proofs(host, read_verify({"throughput": {"min_share": 0.9}}))[0]["digest"] != first
+    assert proofs(host, read_verify({"sync_latency": False}))[0]["digest"] != first
+    assert proofs(host, read_verify({"policy": "always", "inconclusive": "warn", "fetch": "here"}))[0]["digest"] == first
+    assert proofs(host, stacks=spec(host, stripe_size="128KiB"))[0]["digest"] != first
+    stacks = spec(host)
+    devno = next(iter(host.seen.geometries))
+    host.edit(devno, identity=host.seen.nodes[devno].identity._replace(wwid="eui.ffff"))
+    assert proofs(host, stacks=stacks)[0]["digest"] != first
+
+
+# --- what it comes to --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "measured, verdict, words",
+    [
+        ([SWEPT, FAST], "pass", []),
+        ([HIDDEN, FAST], "pass", []),
+        ([OFF, FAST], "fail", ["dm-0: fastest at offset 512 of 4 KiB", "the partition is off"]),
+        ([UNSURE, FAST], "inconclusive", ["dm-0: inconclusive, the byte budget was spent"]),
+        ([SWEPT, SLOW], "fail", ["rand_read: 0.52 of the raw devices; wanted 0.90"]),
+        ([SWEPT, BUSY], "inconclusive", ["the CPU was 83 % busy"]),
+        ([UNSURE, SLOW], "fail", ["rand_read: 0.52 of the raw devices; wanted 0.90", "dm-0: inconclusive, the byte budget was spent"]),
+        ([], "inconclusive", ["nothing was measured"]),
+        ([{"msg": "boom"}], "inconclusive", ["a measurement gave no verdict: boom"]),
+        ([{"verdict": "splendid"}], "inconclusive", ["a measurement gave no verdict: splendid"]),
+        ([{"verdict": "fail"}], "fail", ["fail"]),
+    ],
+)
+def test_judge(measured, verdict, words):
+    assert _proof.judge(measured) == (verdict, words)
+
+
+def test_results_belong_to_the_stack_of_their_item():
+    measured = [of(SWEPT), of(FAST, "wal"), of(SLOW, "data", "other"), dict(FAST), of(FAST, "")]
+    ours = _proof.belonging("pgdata", measured)
+    assert [one["of"] for one in ours] == ["pgdata/data", "pgdata/wal", "pgdata"]
+    assert not any(key in one for one in ours for key in ("item", "ansible_loop_var", "failed"))
+
+
+def test_a_reason_names_its_volume():
+    record = _proof.record_of(PROOF, _proof.belonging("pgdata", [of(OFF), of(FAST, "wal")]), "now", True, {})
+    assert record["verdict"] == "fail" and record["reasons"][0] == "pgdata/data: dm-0: fastest at offset 512 of 4 KiB"
+    text = _proof.paragraph(dict(record, record="/var/lib/plumbline/proof/pgdata.json"))
+    assert text.startswith("pgdata: the measured proof failed: pgdata/data: dm-0") and text.endswith("on the host.") and "\n" not in text
+
+
+# --- what is kept ------------------------------------------------------------------------------------
+
+WRITES = [dict(SLOW, writes=True)]
+
+
+def test_writes_are_kept_before_there_is_a_verdict():
+    record = _proof.record_of(PROOF, WRITES, "now", False, {})
+    assert record["verdict"] == "unfinished" and record["writes"] == WRITES and record["reasons"]
+
+
+def test_failed_writes_do_not_turn_green_by_reads():
+    first = _proof.record_of(PROOF, WRITES, "then", False, {})
+    second = _proof.record_of(PROOF, [FAST, SWEPT], "now", True, first)
+    third = _proof.record_of(PROOF, [FAST, SWEPT], "later", True, second)
+    assert [record["verdict"] for record in (second, third)] == ["fail", "fail"]
+    assert third["writes"] == WRITES and third["measured"] == [FAST, SWEPT]
+
+
+def test_writes_of_another_stack_do_not_count():
+    first = _proof.record_of(PROOF, WRITES, "then", False, {})
+    again = _proof.record_of(dict(PROOF, digest="d2"), [FAST], "now", True, first)
+    assert again["verdict"] == "pass" and again["writes"] == []
+
+
+def test_writes_that_were_measured_again_replace_the_old():
+    first = _proof.record_of(PROOF, WRITES, "then", False, {})
+    again = _proof.record_of(PROOF, [dict(FAST, writes=True)], "now", False, first)
+    assert _proof.record_of(PROOF, [FAST], "later", True, again)["verdict"] == "pass"
+
+
+@pytest.mark.parametrize(
+    "verdicts, found",
+    [(["pass", "fail", "inconclusive"], "fail"), (["pass", "inconclusive"], "inconclusive"), (["pass"], "pass"), ([], "pass")],
+)
+def test_worst(verdicts, found):
+    assert _proof.worst(verdicts) == found
+
+
+@pytest.mark.parametrize("proof", [{}, {"stack": "pgdata"}, {"stack": "../etc/x", "digest": "d"}, {"stack": "", "digest": "d"}, {"stack": 3, "digest": "d"}])
+def test_what_is_no_proof(proof):
+    with pytest.raises(PlumblineError, match="wanted what stack_plan lists as proofs"):
+        _proof.check_proofs([proof])
+
+
+def test_the_record_is_roots_alone_and_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(_record, "DIRECTORY", str(tmp_path / "plumbline" / "proof"))
+    assert _record.load("pgdata") == {}
+    path = _record.save("pgdata", {"verdict": "pass"})
+    assert _record.load("pgdata") == {"verdict": "pass"} == json.loads((tmp_path / "plumbline" / "proof" / "pgdata.json").read_text())
+    assert [entry.stat().st_mode & 0o777 for entry in (tmp_path / "plumbline", tmp_path / "plumbline" / "proof")] == [0o700, 0o700]
+    assert (tmp_path / "plumbline" / "proof" / "pgdata.json").stat().st_mode & 0o777 == 0o600 and path.endswith("pgdata.json")
+    assert [one.name for one in (tmp_path / "plumbline" / "proof").iterdir()] == ["pgdata.json"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"pass"', "\x00"])
+def test_a_broken_record_proves_nothing(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(_record, "DIRECTORY", str(tmp_path))
+    (tmp_path / "pgdata.json").write_text(text)
+    assert _record.load("pgdata") == {}
+
+
+# --- what a user writes ------------------------------------------------------------------------------
+
+
+def test_defaults():
+    assert read_verify({}) == Verify()
+    assert list(Verify().measures) == ["offset_sweep", "throughput", "sync_latency"]
+
+
+@pytest.mark.parametrize(
+    "raw, words",
+    [
+        ({"polciy": "always"}, "plumbline_verify: unknown key 'polciy' (did you mean 'policy'?)"),
+        ({"policy": "allways"}, "plumbline_verify.policy: 'allways' is not known (did you mean 'always'?)"),
+        ({"inconclusive": "ignore"}, "plumbline_verify.inconclusive: 'ignore' is not known"),
+        ({"throughput": {"min_shar": 0.5}}, "plumbline_verify.throughput: unknown key 'min_shar' (did you mean 'min_share'?)"),
+        ({"throughput": {"min_share": 90}}, "plumbline_verify.throughput.min_share: '90' does not fit; wanted a number from 0.01 to 1"),
+        ({"throughput": {"min_share": True}}, "plumbline_verify.throughput.min_share: 'True' does not fit"),
+        ({"offset_sweep": {"max_bytes": "lots"}}, "plumbline_verify.offset_sweep.max_bytes"),
+        ({"sync_latency": "yes"}, "plumbline_verify.sync_latency: found a string"),
+        ({"fetch": 3}, "plumbline_verify.fetch: found a number"),
+        ([], "plumbline_verify: found an empty list"),
+    ],
+)
+def test_a_mistake_is_named(raw, words):
+    with pytest.raises(PlumblineError) as fault:
+        read_verify(raw)
+    assert words in fault.value.msg and "\n" not in fault.value.msg
+
+
+def test_switches():
+    verify = read_verify({"offset_sweep": False, "throughput": True, "sync_latency": {"min_ops": 500}})
+    assert verify.measures == {"throughput": {}, "sync_latency": {"min_ops": 500}}
