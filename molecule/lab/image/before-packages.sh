@@ -22,6 +22,9 @@ nvme
 ext4
 crc32c_generic
 CONF
+# PostgreSQL is there for its tools.
+mkdir -p "$root/etc/postgresql-common/createcluster.d"
+echo 'create_main_cluster = false' > "$root/etc/postgresql-common/createcluster.d/plumbline-lab.conf"
 # Nothing may start inside the build.
 printf '#!/bin/sh\nexit 101\n' > "$root/usr/sbin/policy-rc.d"
 chmod 0755 "$root/usr/sbin/policy-rc.d"

@@ -57,7 +57,7 @@ for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer man-db.
     mdmonitor-oneshot.timer mdmonitor.service smartmontools.service smartd.service \
     nvmefc-boot-connections.service nvmf-autoconnect.service nbd-client.service \
     sg3-utils.service xfs_scrub_all.timer cron.service proc-sys-fs-binfmt_misc.automount systemd-binfmt.service systemd-timesyncd.service \
-    systemd-networkd-wait-online.service systemd-pstore.service \
+    postgresql.service systemd-networkd-wait-online.service systemd-pstore.service \
     getty@tty1.service serial-getty@ttyS0.service; do
     ln -sf /dev/null "$root/etc/systemd/system/$unit"
 done

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""sync_latency beside the real pg_test_fsync, on drives that collapse without their cache, and where nothing can be measured."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from labkit.bench import Bench, Disk
+from labkit.harness import Harness, HarnessError
+from labkit.specs import assert_error, said
+from plumblab import machine, storage
+from plumblab import state as states
+
+MIB = 1 << 20
+AT = "/pl/sync"
+# Programming a page takes 2 ms, a flush 1 ms more: Python's own part of an operation is small against that.
+HONEST = {"page_size": 4096, "program_us": 2000, "flush_us": 1000, "transfer_us": 20, "write_cache": 1}
+# It answers flushes at once and keeps the data in its cache, as the drive of 2015 did: only without the cache does a write wait for the flash.
+CONSUMER = {"page_size": 4096, "program_us": 8000, "transfer_us": 20, "write_cache": 1, "flush": "ignore", "fua": "ignore"}
+DISKS = [
+    {"name": "honest", "bus": "nvme", "size": "256MiB", "serial": "SYNCHONEST", "simulated": HONEST},
+    {"name": "consumer", "bus": "nvme", "size": "256MiB", "serial": "SYNCCONSUMER", "simulated": CONSUMER},
+    {"name": "native", "bus": "nvme", "size": "256MiB", "serial": "SYNCNATIVE", "logical_block_size": 4096},
+    {"name": "plain", "bus": "nvme", "size": "512MiB", "serial": "SYNCPLAIN"},
+]
+METHODS = ["open_datasync", "fdatasync", "fsync", "open_sync"]
+BOTH = METHODS + [f"{name}_2" for name in METHODS]
+UNSYNCED = "write"
+# One 8 kB write, two, and 16 kB in 1 to 16 pieces: operations per second with the cache on, and off (the article of 2015).
+ARTICLE = dict(
+    zip(
+        [*BOTH, "open_sync_1x16k", "open_sync_2x8k", "open_sync_4x4k", "open_sync_8x2k", "open_sync_16x1k", UNSYNCED],
+        [
+            *((14641, 527), (13786, 519), (9385, 169), (9606, 170), (8158, 262), (10784, 517), (7118, 168), (4914, 84)),
+            *((7361, 168), (5275, 84), (3099, 42), (2048, 21), (1226, 10), (338000, 338000)),
+        ],
+        strict=True,
+    )
+)
+
+
+@pytest.fixture
+def mounted(bench: Bench, harness: Harness, plugged: dict[str, Disk], request: pytest.FixtureRequest) -> Iterator[Disk]:
+    """The disk that the test names, with a new ext4 on it, mounted on AT."""
+    disk = plugged[request.param]
+    put_on(harness, disk)
+    yield disk
+    bench.clean()
+
+
+def put_on(harness: Harness, disk: Disk, words: str = "", mkfs: str = "mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0") -> None:
+    # Everything is written at once, so that nothing goes on behind the measurement.
+    harness.must(f"mkdir -p {AT}; {mkfs} {words} {disk.path}; mount {disk.path} {AT}; sync; udevadm settle")
+
+
+def measure(harness: Harness, rows: Sequence[str] | None = None, **options: Any) -> dict[str, Any]:
+    found = harness.module("sync_latency", {"path": AT, **({"rows": list(rows)} if rows else {}), **options}, timeout=300)
+    assert not found["failed"], said(found)
+    assert found["changed"] is False and (found["mount"], found["path"]) == (AT, AT)
+    assert harness.must(f"find {AT} -mindepth 1 ! -name lost+found") == ""
+    return found
+
+
+def rates(found: Mapping[str, Any]) -> dict[str, float]:
+    return {row["row"]: row["ops_per_sec"] for row in found["rows"]}
+
+
+def test_its_image_has_pg_test_fsync_and_no_cluster(harness: Harness) -> None:
+    assert harness.must("ls /usr/lib/postgresql/*/bin/pg_test_fsync").strip()
+    assert harness.must("ls /etc/postgresql 2>/dev/null || true; ls /var/lib/postgresql/*/ 2>/dev/null || true; pgrep postgres || true") == ""
+
+
+# --- the real pg_test_fsync -------------------------------------------------------------------------------------------------
+
+
+def pg_test_fsync(harness: Harness, seconds: int, only: float | None) -> list[tuple[str, float]]:
+    """(title, operations per second) in its order. *only*: it is interrupted after so many seconds."""
+    bound = f"timeout --signal=INT {only}" if only else ""
+    _code, out, err = harness.run(f"cd {AT} && {bound} /usr/lib/postgresql/*/bin/pg_test_fsync -s {seconds}", timeout=300)
+    found = [(title.strip(), float(ops)) for title, ops in re.findall(r"^ {8}(\S.{29}| .{29}) *([0-9.]+) ops/sec", out, re.MULTILINE)]
+    assert found, out + err
+    assert harness.must(f"ls {AT}").split() == ["lost+found"]
+    return found
+
+
+def against_pg(harness: Harness, times: int, rows: list[str] | None) -> None:
+    """Both by turns; the medians of every synced row agree within 15 %."""
+    ours: dict[str, list[float]] = {}
+    theirs: dict[str, list[float]] = {}
+    titles: dict[str, str] = {}
+
+    def run_ours() -> None:
+        for row in measure(harness, rows, seconds=1)["rows"]:
+            ours.setdefault(row["row"], []).append(row["ops_per_sec"])
+            titles[row["row"]] = row["title"]
+
+    def run_theirs() -> None:
+        lines = pg_test_fsync(harness, 1, len(rows) + 0.5 if rows else None)
+        if rows:
+            lines = lines[: len(rows)]
+        assert [title for title, _ops in lines] == list(titles.values()), "the rows are not those of pg_test_fsync"
+        for name, (_title, ops) in zip(titles, lines, strict=True):
+            theirs.setdefault(name, []).append(ops)
+
+    for turn in range(times):
+        for run in (run_ours, run_theirs) if turn % 2 == 0 else (run_theirs, run_ours):
+            run()
+    ratios = {name: statistics.median(ours[name]) / statistics.median(theirs[name]) for name in ours}
+    print(f"\nmedians of {times}, operations per second:      ours  pg_test_fsync  ratio")
+    for name, ratio in ratios.items():
+        print(f"  {name:24s}{statistics.median(ours[name]):24.1f}{statistics.median(theirs[name]):15.1f}{ratio:7.3f}")
+    wrong = {name: round(ratio, 3) for name, ratio in ratios.items() if name != UNSYNCED and not 0.85 <= ratio <= 1.15}
+    assert not wrong, wrong
+
+
+@pytest.mark.parametrize("mounted", ["honest"], indirect=True)
+def test_the_methods_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
+    against_pg(harness, 3, BOTH)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mounted", ["honest"], indirect=True)
+def test_all_rows_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
+    against_pg(harness, 5, None)
+
+
+# --- the write cache --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mounted", ["consumer"], indirect=True)
+def test_without_its_cache_a_consumer_drive_collapses(bench: Bench, harness: Harness, mounted: Disk) -> None:
+    found = {}
+    for word, value in (("on", "1"), ("off", "0")):
+        set_cache(bench, mounted, value)
+        found[word] = measure(harness, list(ARTICLE), seconds=0.5)
+    set_cache(bench, mounted, "1")
+    on, off = rates(found["on"]), rates(found["off"])
+    print("\n" + "\n".join(found["off"]["report"]))
+    print("\noperations per second       cache on  cache off  kept   article: on      off   kept")
+    for name, (was, became) in ARTICLE.items():
+        print(f"  {name:22s}{on[name]:12.0f}{off[name]:11.1f}{off[name] / on[name]:6.2f}{was:14d}{became:9d}{became / was:7.2f}")
+    synced = [name for name in ARTICLE if name != UNSYNCED]
+    assert all(off[name] < on[name] / 4 for name in synced), (on, off)
+    assert off[UNSYNCED] > on[UNSYNCED] / 2
+    # As in the article: more pieces cost more, one after the other, and fsync costs more than fdatasync.
+    cut = [off[f"open_sync_{count}x{16 // count}k"] for count in (1, 2, 4, 8, 16)]
+    assert all(fewer > 1.5 * more for fewer, more in itertools.pairwise(cut)), cut
+    assert off["fdatasync"] > 1.2 * off["fsync"]
+
+
+def set_cache(bench: Bench, disk: Disk, value: str) -> None:
+    with states.exclusive(bench.paths):
+        (one,) = (found for found in machine.require_up(bench.paths).disks() if found.name == disk.name)
+        storage.change_simulated(bench.paths, one, {"write_cache": value})
+
+
+# --- thresholds -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mounted", ["honest"], indirect=True)
+def test_thresholds(harness: Harness, mounted: Disk) -> None:
+    """Against what was measured just before: half of it passes, its double fails, in operations and in milliseconds."""
+    before = measure(harness, ["fdatasync"], seconds=0.5, max_p99_ms={"fdatasync": 10000})
+    (row,) = before["rows"]
+    assert before["verdict"] == "pass" and row["ops"] >= 299, "a row with a p99 threshold goes on until it has its operations"
+    assert row["p50_us"] >= 2000 and row["p99_us"] >= row["p50_us"] and row["p999_us"] is None
+    ops, p99 = row["ops_per_sec"], row["p99_us"] / 1000
+    good = measure(harness, ["fdatasync"], min_ops={"fdatasync": ops / 2}, max_p99_ms={"fdatasync": p99 * 3})
+    assert (good["verdict"], len(good["reasons"])) == ("pass", 2), good["reasons"]
+    slow = measure(harness, ["fdatasync", "fsync"], min_ops={"fdatasync": ops * 2, "fsync": 1})
+    assert slow["verdict"] == "fail" and len(slow["reasons"]) == 1, slow["reasons"]
+    assert "wanted at least" in slow["reasons"][0] and "write cache" in slow["reasons"][0]
+    late = measure(harness, ["fdatasync"], max_p99_ms={"fdatasync": row["p50_us"] / 2000})
+    assert late["verdict"] == "fail" and "p99 is" in late["reasons"][0], late["reasons"]
+    assert [check["verdict"] for check in late["checks"]] == ["fail"]
+    print("\n" + "\n".join(slow["report"] + late["report"]))
+
+
+@pytest.mark.parametrize("mounted", ["honest"], indirect=True)
+def test_too_little_time_is_no_verdict(harness: Harness, mounted: Disk) -> None:
+    found = measure(harness, ["open_sync_16x1k"], seconds=0.5, max_seconds=2, max_p99_ms={"open_sync_16x1k": 10000})
+    assert found["verdict"] == "inconclusive" and "are too few to tell" in found["reasons"][0], found["reasons"]
+    assert found["seconds"] < 4
+
+
+# --- where rows, or nothing at all, can be measured --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mounted", ["native"], indirect=True)
+def test_4kn_has_no_writes_below_its_block(harness: Harness, mounted: Disk) -> None:
+    found = measure(harness, seconds=0.1, min_ops={"open_sync_16x1k": 1})
+    unable = {row["row"]: row["unable"] for row in found["rows"] if row["unable"]}
+    assert unable == {"open_sync_8x2k": "2048 B is no whole block of 4096 B", "open_sync_16x1k": "1024 B is no whole block of 4096 B"}
+    assert found["verdict"] == "inconclusive" and "open_sync_16x1k cannot run here: 1024 B is no whole block" in found["reasons"][0]
+    assert all(row["ops"] > 0 for row in found["rows"] if not row["unable"])
+
+
+def test_xfs(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    put_on(harness, plugged["plain"], mkfs="mkfs.xfs -q -f")
+    try:
+        found = measure(harness, seconds=0.1)
+        assert found["fstype"] == "xfs" and not any(row["unable"] for row in found["rows"])
+        assert found["verdict"] == "pass" and found["reasons"] == ["no threshold is set"]
+    finally:
+        bench.clean()
+
+
+@pytest.mark.parametrize(
+    "path, words",
+    [
+        ("/pl/not-there", "/pl/not-there is not there: No such file or directory; name the directory that the volume is mounted on"),
+        ("/etc/fstab", "/etc/fstab is no directory; name the directory that the volume is mounted on"),
+        ("/dev/shm", "/dev/shm is on no filesystem of one block device"),
+    ],
+)
+def test_no_volume(harness: Harness, path: str, words: str) -> None:
+    assert_error(harness.module("sync_latency", {"path": path}), words)
+
+
+def usage(harness: Harness) -> str:
+    return harness.must(f"sync -f {AT}; df -B1 --output=used,iused {AT} | tail -n 1; ls -A {AT}")
+
+
+@pytest.mark.parametrize("mounted", ["plain"], indirect=True)
+def test_what_stops_it_leaves_everything_as_it_was(bench: Bench, harness: Harness, mounted: Disk) -> None:
+    """Too little space, a read-only mount, check mode, an immutable directory: nothing is written."""
+    harness.must(f"head -c 1M /dev/urandom > {AT}/other; fallocate -l 16M {AT}/room")
+    before = usage(harness)
+    sums = harness.must(f"sha256sum {AT}/other")
+    found = harness.module("sync_latency", {"path": AT}, check=True)
+    assert (found["failed"], found["verdict"], found["rows"]) == (False, "inconclusive", []), found
+    assert "check mode" in found["reasons"][0] and usage(harness) == before
+
+    harness.must(f"mkdir {AT}/inside; chattr +i {AT}/inside")
+    assert_error(harness.module("sync_latency", {"path": f"{AT}/inside"}), "Operation not permitted; if it is immutable, the volume that belongs there is not")
+    harness.must(f"chattr -i {AT}/inside; rmdir {AT}/inside")
+
+    harness.must(f"mount -o remount,ro {AT}")
+    with bench.untouched(mounted):
+        assert_error(harness.module("sync_latency", {"path": AT}), f"{AT} is on {AT}, which is mounted read-only")
+    harness.must(f"mount -o remount,rw {AT}")
+    assert usage(harness) == before
+
+    harness.must(f"fallocate -l $(( $(df -B1 --output=avail {AT} | tail -n 1) - 40 * 1024 * 1024 )) {AT}/room2")
+    before = usage(harness)
+    assert_error(harness.module("sync_latency", {"path": AT}), "MiB free; wanted at least 64 MiB")
+    harness.must(f"dd if=/dev/zero of={AT}/room3 bs=1M 2>/dev/null || true; sync")
+    before = usage(harness)
+    assert_error(harness.module("sync_latency", {"path": AT}), "0 B free; wanted at least 64 MiB")
+    assert usage(harness) == before and harness.must(f"sha256sum {AT}/other") == sums
+
+
+def test_no_inode_is_left(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    put_on(harness, plugged["plain"], "-N 16")
+    try:
+        harness.must(f"i=0; while touch {AT}/$i 2>/dev/null; do i=$((i + 1)); done")
+        before = usage(harness)
+        assert_error(harness.module("sync_latency", {"path": AT}), "no file can be made there: No space left on device; its filesystem has no free inode")
+        assert usage(harness) == before
+    finally:
+        bench.clean()
+
+
+@pytest.mark.parametrize("mounted", ["plain"], indirect=True)
+def test_killed_in_the_middle(harness: Harness, mounted: Disk) -> None:
+    harness.must(f"head -c 8M /dev/urandom > {AT}/other; sync")
+    before, sums = usage(harness), harness.must(f"sha256sum {AT}/other")
+    look = f"df -B1 --output=used {AT} | tail -n 1; find /proc/[0-9]*/fd -lname '{AT}/#* (deleted)'"
+    harness.must(f"(sleep 2; {look}) > /run/plumbline-middle 2>/dev/null &")
+    with pytest.raises(HarnessError, match="returned 124"):  # SIGKILL, by the server in the guest
+        harness.module("sync_latency", {"path": AT, "rows": ["fdatasync"], "seconds": 60}, timeout=5)
+    used, *held = harness.must("cat /run/plumbline-middle; rm /run/plumbline-middle").split()
+    assert int(used) >= int(before.split()[0]) + 16 * MIB and held, "it was not in the middle"
+    assert usage(harness) == before and harness.must(f"sha256sum {AT}/other") == sums
+    assert harness.must(f"find /proc/[0-9]*/fd -lname '{AT}/*' 2>/dev/null || true") == ""
+    harness.must(f"umount {AT}; e2fsck -fn {mounted.path}")
+
+
+def test_a_device_that_fails_in_the_middle(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    """Its writes begin to fail after two seconds: an error of one line, and no figures."""
+    disk = plugged["plain"]
+    sectors = harness.must(f"blockdev --getsz {disk.path}").strip()
+    harness.must(f"dmsetup create failing --table '0 {sectors} linear {disk.path} 0'")
+    try:
+        harness.must(f"mkdir -p {AT}; mkfs.ext4 -q -F /dev/mapper/failing; mount /dev/mapper/failing {AT}")
+        harness.must(f"(sleep 2; dmsetup suspend --noflush --nolockfs failing; dmsetup load failing --table '0 {sectors} error'; dmsetup resume failing) &")
+        found = harness.module("sync_latency", {"path": AT, "rows": ["fdatasync"], "seconds": 10}, timeout=60)
+        assert_error(found, f"{AT}: fdatasync failed after ", "a volume that does not take every write and sync proves nothing")
+        assert re.search(r"after [1-9]\d* operations: (Input/output error|Read-only file system);", found["msg"]), found["msg"]
+        print("\n" + found["msg"])
+    finally:
+        bench.clean()
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"rows": ["fdatasnc"]}, "rows: there is no row 'fdatasnc' (did you mean 'fdatasync'?)"),
+        ({"rows": ["fsync"], "min_ops": {"fdatasync": 1}}, "min_ops: the row 'fdatasync' is not measured (did you mean 'fsync'?)"),
+        ({"max_p99_ms": {"fdatasync": "fast"}}, "max_p99_ms: fdatasync: 'fast' is no threshold; wanted a number above 0"),
+        ({"seconds": 30}, "max_seconds: 120; wanted at least 480, which 16 rows of 30 s take"),
+    ],
+)
+def test_a_request_that_makes_no_sense(harness: Harness, options: dict[str, Any], words: str) -> None:
+    assert_error(harness.module("sync_latency", {"path": "/", **options}), words)

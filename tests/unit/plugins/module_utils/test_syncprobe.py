@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import errno
+import os
+import time
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils import _sync, _syncprobe, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._syncprobe import Volume
+
+MIB = 1 << 20
+KNOWN = {row.name: row for row in _sync.ROWS}
+
+
+def options(*names, **more):
+    return _sync.Options(tuple(row for row in _sync.ROWS if row.name in names) or _sync.ROWS, **{"seconds": 0.1, **more})
+
+
+@pytest.fixture
+def volume(tmp_path):
+    try:
+        os.close(os.open(str(tmp_path), os.O_TMPFILE | os.O_RDWR))
+    except OSError:
+        pytest.skip("no O_TMPFILE below the temporary directory")
+    return Volume(str(tmp_path), str(tmp_path), "x", "ext4", (), 512)
+
+
+def descriptors():
+    return sorted(os.listdir("/proc/self/fd"))
+
+
+def test_every_row_runs_and_leaves_nothing(volume):
+    before = descriptors()
+    run = _syncprobe.measure(volume, options())
+    assert [row.name for row, _samples in run.rows] == [row.name for row in _sync.ROWS]
+    for row, samples in run.rows:
+        # A filesystem without direct writes cannot run the open_ rows; the others run everywhere.
+        assert bool(samples.unable) != bool(samples.ops)
+        assert not samples.unable or row.flag
+        assert samples.unable or len(samples.pieces) == _sync.ROUNDS
+    least = _syncprobe.FILE_BYTES + sum(samples.ops * row.write * row.times for row, samples in run.rows)
+    assert run.written > least
+    assert os.listdir(volume.path) == [] and descriptors() == before
+
+
+def test_what_a_row_writes(volume, monkeypatch):
+    """Sizes, offsets and syncs of one operation each."""
+    calls = []
+
+    def record(word, real):
+        def call(fd, *rest):
+            calls.append((word, len(rest[0]), rest[1]) if word == "write" else (word,))
+            return real(fd, *rest)
+
+        monkeypatch.setattr(_syncprobe.os, {"write": "pwrite"}.get(word, word), call)
+
+    wanted = {
+        "open_sync_4x4k": [("write", 4096, 4096 * number) for number in range(4)],
+        "fdatasync_2": [("write", 8192, 0), ("write", 8192, 8192), ("fdatasync",)],
+        "fsync": [("write", 8192, 0), ("fsync",)],
+        "write": [("write", 8192, 0)],
+        "write_fsync_close": [("write", 8192, 0), ("fsync",), ("close",), ("close",)],
+        "write_close_fsync": [("write", 8192, 0), ("close",), ("fsync",), ("close",)],
+    }
+    for word, real in (("write", os.pwrite), ("fsync", os.fsync), ("fdatasync", os.fdatasync), ("close", os.close)):
+        record(word, real)
+    scratch = _syncprobe._make(volume.path)
+    with _syncprobe.mmap.mmap(-1, _syncprobe.FILE_BYTES) as contents:
+        _syncprobe._fill(scratch, contents, volume.path)
+        for name, expected in wanted.items():
+            del calls[:]
+            job = _syncprobe._Job(KNOWN[name], scratch, contents, volume)
+            if job.samples.unable:
+                job.close()
+                continue
+            assert calls == expected, name
+            job.close()
+    os.close(scratch)
+
+
+@pytest.mark.parametrize("name", [row.name for row in _sync.ROWS if row.flag])
+def test_direct_writes_that_are_no_whole_block(volume, monkeypatch, name):
+    """As on 4Kn: the kernel says EINVAL, the row is not applicable, nothing fails."""
+    row = KNOWN[name]
+    real = os.pwrite
+
+    def pwrite(fd, data, offset):
+        if len(data) % 4096 and len(data) == row.write:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return real(fd, data, offset)
+
+    monkeypatch.setattr(_syncprobe.os, "pwrite", pwrite)
+    ((_row, samples),) = _syncprobe.measure(volume._replace(logical=4096), options(name)).rows
+    if row.write % 4096:
+        assert samples.unable == "%d B is no whole block of 4096 B" % row.write and samples.ops == 0
+    else:
+        assert bool(samples.ops) != bool(samples.unable)
+
+
+def test_no_direct_writes_at_all(volume, monkeypatch):
+    real = os.open
+
+    def refuse(path, flags, mode=0o777):
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(_syncprobe.os, "open", refuse)
+    (first, second) = _syncprobe.measure(volume, options("open_sync", "fsync")).rows
+    assert {row.name: samples.unable for row, samples in (first, second)} == {"fsync": "", "open_sync": "no such direct writes on this filesystem"}
+
+
+@pytest.mark.parametrize("call, name", [("fdatasync", "fdatasync"), ("fsync", "write_close_fsync")])
+def test_an_operation_that_fails(volume, monkeypatch, call, name):
+    """Whenever it fails: an error of one line, and no descriptor stays open."""
+    for after in (0, 1, 5, 20):
+        monkeypatch.undo()
+        real, left = getattr(os, call), [after + (2 if call == "fsync" else 0)]
+
+        def fail(fd, real=real, left=left):
+            if left[0] == 0:
+                raise OSError(errno.EIO, "Input/output error")
+            left[0] -= 1
+            return real(fd)
+
+        monkeypatch.setattr(_syncprobe.os, call, fail)
+        before = descriptors()
+        with pytest.raises(PlumblineError) as caught:
+            _syncprobe.measure(volume, options(name))
+        assert "Input/output error" in caught.value.msg and "\n" not in caught.value.msg
+        assert name in caught.value.msg and "operations: " in caught.value.msg
+        assert os.listdir(volume.path) == [] and descriptors() == before
+
+
+def test_a_write_that_ends_early(volume, monkeypatch):
+    real = os.pwrite
+    monkeypatch.setattr(_syncprobe.os, "pwrite", lambda fd, data, offset: real(fd, data, offset) - (len(data) == 8192))
+    with pytest.raises(PlumblineError, match=r"fsync failed after 0 operations: a write ended early"):
+        _syncprobe.measure(volume, options("fsync"))
+
+
+def test_the_file_does_not_fit(volume, monkeypatch):
+    real = os.pwrite
+
+    def full(fd, data, offset):
+        if offset >= 3 * MIB:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, data, offset)
+
+    monkeypatch.setattr(_syncprobe.os, "pwrite", full)
+    before = descriptors()
+    with pytest.raises(PlumblineError) as caught:
+        _syncprobe.measure(volume, options("fsync"))
+    assert caught.value.msg == "%s: a file of 16 MiB could not be written: No space left on device, after 3 MiB" % volume.path
+    assert descriptors() == before
+
+
+def test_too_little_is_free(volume, monkeypatch):
+    space = os.statvfs(volume.path)
+    free = 20 * MIB // space.f_frsize
+    monkeypatch.setattr(_syncprobe.os, "fstatvfs", lambda _fd: type("Space", (), {"f_bavail": free, "f_frsize": space.f_frsize}))
+    before = descriptors()
+    with pytest.raises(PlumblineError, match=r"its filesystem has 20 MiB free; wanted at least 64 MiB: 16 MiB for the file, the rest"):
+        _syncprobe.measure(volume, options("fsync"))
+    assert descriptors() == before
+
+
+@pytest.mark.parametrize(
+    "code, words",
+    [
+        (errno.ENOSPC, "no free inode or block, or a quota is used up"),
+        (errno.EDQUOT, "no free inode or block, or a quota is used up"),
+        (errno.EOPNOTSUPP, "has no files without a name (O_TMPFILE)"),
+        (errno.EISDIR, "has no files without a name (O_TMPFILE)"),
+        (errno.EPERM, "if it is immutable, the volume that belongs there is not mounted"),
+        (errno.EROFS, "/x: no file can be made there: Read-only file system"),
+    ],
+)
+def test_no_file_can_be_made(monkeypatch, code, words):
+    def refuse(path, flags, mode):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(_syncprobe.os, "open", refuse)
+    with pytest.raises(PlumblineError) as caught:
+        _syncprobe._make("/x")
+    assert words in caught.value.msg and "\n" not in caught.value.msg
+
+
+def test_the_time_is_kept(volume):
+    began = time.monotonic()
+    run = _syncprobe.measure(volume, options("fdatasync", seconds=5, max_seconds=0.5))
+    assert time.monotonic() - began < 4
+    assert run.rows[0][1].ops > 0
+
+
+def test_a_p99_gets_its_operations(volume, monkeypatch):
+    """One operation takes 1 ms, a row 0.1 s: it goes on to 299 operations where a p99 is asked, and only there."""
+    real = os.fdatasync
+
+    def slow(fd):
+        time.sleep(0.001)
+        real(fd)
+
+    monkeypatch.setattr(_syncprobe.os, "fdatasync", slow)
+    run = _syncprobe.measure(volume, options("fdatasync", "fdatasync_2", max_p99_ms={"fdatasync": 5}))
+    counts = {row.name: samples.ops for row, samples in run.rows}
+    assert counts["fdatasync"] >= 299 > 100 > counts["fdatasync_2"]
+
+
+MOUNTS = """\
+25 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
+26 25 253:0 / /data01 rw,noatime shared:2 - ext4 /dev/mapper/pg-data rw
+27 25 253:1 / /data02 ro,noatime shared:3 - xfs /dev/mapper/pg-wal rw
+28 25 253:2 / /data03 rw,noatime shared:4 - f2fs /dev/mapper/pg-more rw
+29 25 0:40 / /data04 rw - tmpfs tmpfs rw
+30 25 253:0 /inner /srv/data\\040bound rw - ext4 /dev/mapper/pg-data rw
+"""
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """A host with those mounts; every directory exists, on the device of the mount point that is nearest above it."""
+    devices = {"/": (254, 1), "/data01": (253, 0), "/data02": (253, 1), "/data03": (253, 2), "/data04": (0, 40), "/srv/data bound": (253, 0)}
+
+    def stat(path):
+        mount = max((one for one in devices if path == one or path.startswith(one.rstrip("/") + "/")), key=len)
+        return type("Stat", (), {"st_mode": 0o40755, "st_dev": os.makedev(*devices[mount])})
+
+    monkeypatch.setattr(_syncprobe.os, "stat", stat)
+    monkeypatch.setattr(_syncprobe.os.path, "realpath", lambda path: path)
+    monkeypatch.setattr(_sysfs, "read_text", lambda path: MOUNTS)
+    monkeypatch.setattr(_sysfs, "read_nodes", dict)
+
+
+@pytest.mark.parametrize(
+    "path, mount, title",
+    [
+        ("/data01", "/data01", "/data01: ext4 on 253:0"),
+        ("/data01/pg/base", "/data01", "/data01/pg/base (on the filesystem of /data01): ext4 on 253:0"),
+        ("/data010", "/", "/data010 (on the filesystem of /): ext4 on 254:1"),
+        ("/", "/", "/: ext4 on 254:1"),
+        ("/srv/data bound", "/srv/data bound", "/srv/data bound: ext4 on 253:0"),
+    ],
+)
+def test_where_a_directory_lies(host, path, mount, title):
+    found = _syncprobe.look_at(path)
+    assert (found.mount, found.title) == (mount, title)
+
+
+@pytest.mark.parametrize(
+    "path, words",
+    [
+        ("/data02/x", "/data02/x is on /data02, which is mounted read-only; nothing can be written there"),
+        ("/data03", "/data03 is on f2fs, which does not sync a file without a name like any other"),
+        ("/data04", "/data04 is on no filesystem of one block device"),
+    ],
+)
+def test_where_nothing_can_be_measured(host, path, words):
+    with pytest.raises(PlumblineError) as caught:
+        _syncprobe.look_at(path)
+    assert words in caught.value.msg and "\n" not in caught.value.msg
+
+
+@pytest.mark.parametrize("path, words", [("/not/there", "/not/there is not there: No such file or directory"), ("/dev/null", "/dev/null is no directory")])
+def test_no_directory(path, words):
+    with pytest.raises(PlumblineError, match=words):
+        _syncprobe.look_at(path)
