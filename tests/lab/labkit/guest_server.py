@@ -20,7 +20,7 @@ from typing import Any
 
 MARK = "/etc/plumbline-lab"
 PRELOADED = (
-    *(f"plumbline.ssd.{name}" for name in ("stack_plan", "stack_info", "device_info", "aligned_partition", "mount_points", "offset_sweep")),
+    *(f"plumbline.ssd.{name}" for name in ("stack_plan", "stack_info", "device_info", "aligned_partition", "mount_points", "offset_sweep", "throughput")),
     *(f"community.general.{name}" for name in ("lvg", "lvol", "filesystem")),
 )
 
