@@ -109,11 +109,14 @@ def load(path: str) -> Baseline:
         return Baseline()
     except OSError as fault:
         raise PlumblineError("baseline %s could not be opened: %s" % (path, fault.strerror or fault)) from fault
-    with os.fdopen(fd, "rb") as handle:
+    try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022 or found.st_size > _LARGEST:
             raise PlumblineError("baseline %s: wanted a file of root's that nobody else may write, of at most %s" % (path, human(_LARGEST)))
-        return parse(handle.read().decode("utf-8", "replace"), path)
+        text = os.read(fd, _LARGEST).decode("utf-8", "replace")
+    finally:
+        os.close(fd)
+    return parse(text, path)
 
 
 def check_path(path: str) -> None:

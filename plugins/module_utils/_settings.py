@@ -83,22 +83,28 @@ def changed(wanted: Mapping[str, str]) -> Iterator[Dict[str, str]]:
 
 
 def _start_guardian(old: Mapping[str, str]) -> Tuple[int, int]:
-    """Returns (its process, our end of the pipe)."""
+    """Returns (its process, our end of the pipe), once it can no longer be hit by what is meant for us."""
     reading, writing = os.pipe()  # both are closed on exec, so that no tool that we run keeps the pipe open
+    ready, tell = os.pipe()
     child = os.fork()
     if child == 0:
-        _guard(reading, old)
+        _guard(reading, tell, old)
     os.close(reading)
+    os.close(tell)
+    with os.fdopen(ready, "rb") as handle:
+        if handle.read() != b"x":
+            raise PlumblineError("the process that puts settings back could not be started; nothing was changed")
     return child, writing
 
 
-def _guard(pipe: int, old: Mapping[str, str]) -> None:
+def _guard(pipe: int, tell: int, old: Mapping[str, str]) -> None:
     """The guardian's whole life. It never returns, and raises nothing."""
     try:
         os.setsid()  # what is sent to our group or terminal is not meant for it
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
         os.dup2(pipe, 0)
+        os.write(tell, b"x")
         for name in os.listdir("/proc/self/fd"):  # standard output too: Ansible waits until the last holder closes it
             if name != "0":
                 with contextlib.suppress(OSError):

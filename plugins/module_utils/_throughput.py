@@ -15,6 +15,7 @@ the error is spent over those looks, so that stopping early costs nothing. The d
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Callable, Dict, Generator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -112,6 +113,7 @@ def _away(value: float, tiny: float) -> float:
     return value if abs(value) > tiny else tiny
 
 
+@functools.lru_cache(maxsize=None)
 def t_quantile(tail: float, freedom: float) -> float:
     """The t that a Student variable of so many degrees of freedom exceeds with probability *tail*, 0 < tail < 1/2."""
     low, high = 0.0, 1.0
