@@ -166,6 +166,84 @@ def take_reasons(seen: Observation, devno: str) -> List[Reason]:
     return reasons
 
 
+def load_reasons(seen: Observation, devno: str) -> List[Reason]:
+    """Every reason why a volume's contents may not be destroyed by a load; empty: it is provably ours, free and without content.
+
+    Ours is a partition that this collection named, alone in its table, or a plain logical volume of a volume group whose PVs all are such.
+    """
+    node = seen.nodes[devno]
+    reasons = _origin_reasons(seen, node)
+    for mount in seen.mounted(devno):
+        reasons.append(Reason("mounted", "it is mounted on %s%s" % (mount.target, "" if mount.here else " in another mount namespace"), _ONLY_EMPTY))
+    if devno in seen.swaps:
+        reasons.append(Reason("swap", "it is in use as swap", _ONLY_EMPTY))
+    for holder in node.holders:
+        held = seen.nodes.get(holder)
+        reasons.append(Reason("held", "it is held by %s" % ((held.title or held.name) if held else holder), _ONLY_EMPTY))
+    if node.read_only:
+        reasons.append(Reason("read_only", "it is read-only", "name another volume"))
+    table = seen.tables.get(devno)
+    if table is not None:
+        reasons.append(Reason("table", "it carries a %s partition table" % table.kind.upper(), _ONLY_EMPTY))
+    pv = seen.pv(devno)
+    if pv:
+        reasons.append(Reason("pv", "it is an LVM PV of %s" % ("VG '%s'" % pv.vg if pv.vg else "no VG"), _ONLY_EMPTY))
+    ext4 = seen.filesystems.get(devno)
+    if ext4:
+        reasons.append(Reason("signature", "it carries an ext filesystem%s" % (" labelled '%s'" % ext4.label if ext4.label else ""), _ONLY_EMPTY))
+    for signature in seen.signatures.get(devno, []):
+        reasons.append(Reason("signature", "it carries a signature: %s" % signature.text, _ONLY_EMPTY))
+    if devno in seen.faults:
+        reasons.append(Reason("unreadable", seen.faults[devno], "replace the device: what cannot be read is never taken for empty"))
+    if not reasons and devno not in seen.signatures:
+        reasons.append(Reason("unproven", "nobody looked for signatures on it", "install util-linux (wipefs)"))
+    return reasons
+
+
+_ONLY_EMPTY = "writing is measured on empty volumes only, between lvcreate and mkfs; leave write out"
+_ONLY_OURS = "writing is measured on what this collection made only; leave write out"
+
+
+def _origin_reasons(seen: Observation, node: Node) -> List[Reason]:
+    """Where a volume comes from: it, or all PVs of its volume group, must be partitions of ours."""
+    if node.kind == "part":
+        return _part_reasons(seen, node)
+    if node.kind != "lvm":
+        return [Reason("not_ours", "it is a %s" % node.kind, "wanted a partition or a logical volume of this collection; leave write out")]
+    volumes = [lv for lv in seen.lvm.lvs if seen.lv_node(lv.vg, lv.name) == node]
+    if len(volumes) != 1 or len(node.uuid) != len("LVM-") + 64:  # a part of a pool, mirror or snapshot carries a suffix (lvm2, dm_build_dm_uuid)
+        return [Reason("not_ours", "it is no plain logical volume that lvm reports", _ONLY_OURS)]
+    pvs = [pv for pv in seen.lvm.pvs if pv.vg == volumes[0].vg]
+    reasons = [] if pvs else [Reason("not_ours", "lvm reports no PV of its VG '%s'" % volumes[0].vg, _ONLY_OURS)]
+    for pv in pvs:
+        below = seen.nodes.get(pv.devno)
+        if below is None:
+            reasons.append(Reason("not_ours", "PV %s of its VG '%s' is not there" % (pv.name, pv.vg), _ONLY_OURS))
+        else:
+            reasons += _part_reasons(seen, below, "PV %s of its VG '%s'" % (pv.name, pv.vg))
+    known = {pv.devno for pv in pvs}
+    for segment in node.segments:
+        strange = [leg for leg, _first in segment.legs if leg not in known]
+        if strange or not segment.legs or segment.kind not in ("linear", "striped"):
+            reasons.append(Reason("not_ours", "it is mapped %s to %s, which is no PV of its VG" % (segment.kind, ", ".join(strange) or "nothing"), _ONLY_OURS))
+            break
+    return reasons if node.segments else [*reasons, Reason("not_ours", "its mapping is not known", _ONLY_OURS)]
+
+
+def _part_reasons(seen: Observation, node: Node, who: str = "it") -> List[Reason]:
+    """Whether a node is the one partition of a sound GPT, and carries a name of ours, where its table says it is."""
+    if node.kind != "part":
+        return [Reason("not_ours", "%s is a %s, not a partition that this collection made" % (who, node.kind), _ONLY_OURS)]
+    table = seen.tables.get(node.parent)
+    entries = table.entries if table is not None and table.kind == "gpt" and not table.fault else ()
+    entry = next((one for one in entries if (one.number, one.start, one.size) == (node.number, node.start, node.size)), None)
+    if entry is None or len(entries) != 1 or not our_name(entry.name):
+        name = "named '%s'" % entry.name if entry else "not in a sound GPT"
+        alone = "" if len(entries) < 2 else ", one of %d partitions" % len(entries)
+        return [Reason("not_ours", "%s is a partition %s%s, not one that this collection made" % (who, name, alone), _ONLY_OURS)]
+    return []
+
+
 def describe(seen: Observation, devno: str) -> str:
     """One short line about a disk: what it is and what is on it."""
     node = seen.nodes[devno]

@@ -79,6 +79,13 @@ def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Ite
     return seen
 
 
+def look(run: Runner) -> Observation:
+    """Only the block devices and how they are mapped: no content is read. Raises PlumblineError where dmsetup fails."""
+    seen = Observation(nodes=_sysfs.read_nodes(), tools=_find_tools())
+    _read_maps(run, seen)
+    return seen
+
+
 def _find_tools() -> Dict[str, str]:
     found = {}
     for tool in TOOLS:

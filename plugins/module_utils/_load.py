@@ -1,0 +1,576 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""Loading volumes and their legs with fio: what may be loaded, where, and how long. I/O.
+
+Nothing is written but with Wanted.write, on volumes that are proven to be ours and empty while they are held open alone,
+and the unnamed scratch file of a path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import time
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils import _baseline, _devio, _fio, _guards, _ranges, _scratch, _settings, _throughput
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, look, observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Place, Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import ENVIRONMENT, device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human, parse_size
+
+READS = ("seq_read", "rand_read")
+WRITES = ("seq_write", "rand_write")
+JOBS = READS + WRITES
+SEQUENTIAL = MIB  # bytes of a request
+RANDOM = 8 * KIB
+_MARK = 4 * KIB
+_MOST_CPUS = 8  # more random jobs than that tell nothing more
+_GRACE = 60  # seconds that fio may take beyond its time: a device that hangs, or a machine that swaps
+_FILL_RATE = MIB  # bytes per second below which a fill is taken to hang
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class Wanted(NamedTuple):
+    """The options of a measurement. Sizes in bytes, times in seconds."""
+
+    jobs: Tuple[str, ...]
+    options: _throughput.Options
+    write: bool = False
+    depth: int = 32  # requests outstanding for each leg
+    writers: int = 6
+    block_seconds: float = 1.0
+    max_seconds: float = 120.0
+    max_bytes: int = 0  # 0: no limit
+    span: int = 8 << 30
+    scratch: int = 256 * MIB
+    nomerges: bool = False
+    baseline: str = ""
+    reuse: bool = False
+
+
+def read_options(params: Mapping[str, Any]) -> Wanted:
+    """The options from a module's parameters. Raises PlumblineError for one that is out of range or contradicts another."""
+    if bool(params["volumes"]) == bool(params["paths"]):
+        raise PlumblineError("volumes, paths: wanted one of them: block devices, or mount points")
+    if params["paths"] and params["write"]:
+        raise PlumblineError("write: true destroys the contents of volumes; with paths only reads are measured")
+    allowed = JOBS if params["write"] else READS
+    jobs = tuple(dict.fromkeys(params["jobs"] or allowed))
+    for job in jobs:
+        if job not in JOBS:
+            raise PlumblineError("jobs: '%s'; wanted some of %s%s" % (job, ", ".join(JOBS), nearest(job, JOBS)))
+        if job not in allowed:
+            raise PlumblineError("jobs: %s writes; that takes write: true, which destroys the contents of the volumes" % job)
+    for word, low, high in _NUMBERS:
+        if not low <= params[word] <= high:
+            raise PlumblineError("%s: %g; wanted %g to %g" % (word, params[word], low, high))
+    if params["reuse_baseline"] and not params["baseline"]:
+        raise PlumblineError("reuse_baseline: true takes a baseline: the path of its file")
+    sizes = {word: parse_size(params[word], word) for word in ("span", "scratch_size", "max_bytes")}
+    for word in ("span", "scratch_size"):
+        if sizes[word] < 16 * MIB:
+            raise PlumblineError("%s: %s; wanted at least 16MiB, or caches are measured" % (word, params[word]))
+    if params["baseline"]:
+        _baseline.check_path(params["baseline"])
+    return Wanted(
+        jobs=jobs,
+        options=_throughput.Options(params["min_share"], params["precision"], 1 - params["confidence"], params["max_cpu"]),
+        write=params["write"],
+        depth=params["depth"],
+        writers=params["writers"],
+        block_seconds=params["block_seconds"],
+        max_seconds=params["max_seconds"],
+        max_bytes=sizes["max_bytes"],
+        span=sizes["span"],
+        scratch=sizes["scratch_size"] // MIB * MIB,
+        nomerges=params["nomerges"],
+        baseline=params["baseline"] or "",
+        reuse=params["reuse_baseline"],
+    )
+
+
+_NUMBERS = (
+    ("min_share", 0.01, 2.0),
+    ("precision", 0.001, 0.5),
+    ("confidence", 0.5, 0.9999),
+    ("max_cpu", 0.05, 1.0),
+    ("depth", 1, 1024),
+    ("writers", 1, 64),
+    ("block_seconds", 0.2, 600.0),
+    ("max_seconds", 1.0, 86400.0),
+)
+
+
+class Side(NamedTuple):
+    """One device of a side, a leg or a volume: its name for people, and what of it is loaded."""
+
+    name: str
+    places: Tuple[Place, ...]
+
+
+class Result(NamedTuple):
+    """Everything that a measurement came to. *jobs* by name; bytes as fio counted them, with its ramps by their rate."""
+
+    jobs: List[Tuple[str, _throughput.Found]]
+    legs: List[Dict[str, Any]]
+    volumes: List[str]
+    read_bytes: int
+    written_bytes: int
+    seconds: float
+    notes: List[str]
+    baseline: Dict[str, Any]
+    nomerges: Dict[str, str]
+
+
+def find_fio() -> str:
+    """fio's path. Raises PlumblineError where it is missing."""
+    found = shutil.which("fio")
+    if not found:
+        raise PlumblineError("fio is not on this host; nothing was measured: install the package fio")
+    return found
+
+
+def node_path(node: Node) -> str:
+    """The kernel's own name of a device: no character in it means anything to fio."""
+    return "/dev/" + node.name.replace("!", "/")
+
+
+def resolve(nodes: Mapping[str, Node], names: Sequence[str]) -> List[str]:
+    """Device numbers of volumes by path or name below /dev/disk/by-id. Raises PlumblineError for what is no block device, or named twice."""
+    found: List[str] = []
+    for name in names:
+        path = device_path(name)
+        try:
+            status = os.stat(path)
+        except OSError as fault:
+            raise PlumblineError("%s is not there: %s; name a logical volume, a partition or a disk" % (path, fault.strerror or fault)) from fault
+        devno = "%d:%d" % (os.major(status.st_rdev), os.minor(status.st_rdev)) if stat.S_ISBLK(status.st_mode) else ""
+        if devno not in nodes:
+            raise PlumblineError("%s is no block device with a size; name a logical volume, a partition or a disk" % path)
+        if devno in found:
+            raise PlumblineError("%s is named twice among the volumes, as %s" % (node_path(nodes[devno]), path))
+        found.append(devno)
+    return found
+
+
+@contextlib.contextmanager
+def held_alone(seen: Observation, devnos: Sequence[str]) -> Iterator[Dict[str, int]]:
+    """Open every volume exclusively for writing: no mount, no LVM and no other run comes between proof and write."""
+    held: Dict[str, int] = {}
+    try:
+        for devno in devnos:
+            path = node_path(seen.nodes[devno])
+            try:
+                held[devno] = os.open(path, os.O_RDWR | os.O_EXCL | os.O_DIRECT | os.O_CLOEXEC)
+            except OSError as fault:
+                raise PlumblineError(
+                    "refused: nothing was written. %s cannot be opened alone: %s; writing is measured on empty volumes only" % (path, fault.strerror or fault)
+                ) from fault
+        yield held
+    finally:
+        for fd in held.values():
+            os.close(fd)
+
+
+def prove(run: Runner, nodes: Mapping[str, Node], devnos: Sequence[str]) -> None:
+    """Raise PlumblineError with every reason unless all volumes are ours and empty. To be called while they are held."""
+    paths = [node_path(nodes[devno]) for devno in devnos]
+    before = Observation(nodes=dict(nodes))
+    disks = {disk.devno: node_path(disk) for devno in devnos for disk in before.disk_of(devno)}
+    # All PVs of a volume group have to be looked at, and a volume need not lie on each: their disks are found by a first reading.
+    seen = observe(run, Questions(devices=tuple((path, "") for path in paths), prove=False))
+    for devno in devnos:
+        groups = {lv.vg for lv in seen.lvm.lvs if seen.lv_node(lv.vg, lv.name) == seen.nodes.get(devno)}
+        for pv in seen.lvm.pvs:
+            if pv.vg in groups and pv.devno in seen.nodes:
+                disks.update((disk.devno, node_path(disk)) for disk in seen.disk_of(pv.devno))
+    seen = observe(run, Questions(devices=tuple((path, "") for path in paths + sorted(disks.values())), prove=False))
+    reasons = []
+    for devno, path in zip(devnos, paths):
+        if devno not in seen.nodes:
+            raise PlumblineError("%s went away while it was looked at" % path)
+        name = seen.nodes[devno].title or path
+        reasons += [reason.line(name) for reason in _guards.load_reasons(seen, devno)]
+    if reasons:
+        raise PlumblineError("refused: nothing was written. %s" % reasons[0], reasons)
+
+
+class Session:
+    """One measurement under way: where the load goes, what it has cost so far."""
+
+    def __init__(self, fio: str, wanted: Wanted, nodes: Mapping[str, Node], spans: Mapping[str, Sequence[Span]]) -> None:
+        self.fio = fio
+        self.wanted = wanted
+        self.nodes = nodes
+        self.mapped = {devno: _ranges.map_volume(nodes, devno, found) for devno, found in spans.items()}
+        pieces = _ranges.legs(nodes, list(self.mapped.values()))
+        self.volumes = [
+            Side(nodes[devno].title or nodes[devno].name, tuple(Place(node_path(nodes[devno]), *span) for span in mapped.spans))
+            for devno, mapped in self.mapped.items()
+        ]
+        self.disks = sorted(pieces, key=lambda devno: nodes[devno].name)
+        self.legs = [
+            Side(nodes[devno].name, tuple(Place(node_path(nodes[piece.node]), piece.start, piece.length) for piece in pieces[devno])) for devno in self.disks
+        ]
+        self.began = time.monotonic()
+        self.read_bytes = 0
+        self.written_bytes = 0
+
+    def places(self, side: str, count: int) -> List[Place]:
+        """The places of all jobs of a side, *count* of them together."""
+        devices = self.legs if side == _throughput.LEGS else self.volumes
+        return [place for device in devices for place in _ranges.deal(device.places, count // len(devices))]
+
+    def load(self, job: str) -> Tuple[_fio.Load, int]:
+        """How a job loads, and by how many jobs of fio; the same on both sides."""
+        legs = len(self.legs)
+        at_least = {"seq_read": legs, "seq_write": self.wanted.writers}.get(job, min(os.cpu_count() or 1, _MOST_CPUS, self.wanted.depth * legs))
+        sides = [[len(device.places) for device in devices] for devices in (self.legs, self.volumes)]
+        count = _ranges.jobs_for(at_least, sides)
+        outstanding = {"seq_read": max(self.wanted.depth // 4, 1) * legs, "seq_write": 1}.get(job, self.wanted.depth * legs)
+        pattern = {"seq_read": "read", "rand_read": "randread", "seq_write": "write", "rand_write": "randwrite"}[job]
+        return _fio.Load(job, pattern, SEQUENTIAL if job.startswith("seq") else RANDOM, -(-outstanding // count)), count
+
+    @property
+    def ramp(self) -> float:
+        return min(self.wanted.block_seconds / 4, 2.0)
+
+    def block(self, load: _fio.Load, side: str, places: Sequence[Place]) -> _throughput.Block:
+        """Load one side once."""
+        seconds = self.wanted.block_seconds
+        out, busy = run_fio(_fio.argv(self.fio, load, places, seconds, self.ramp), self.ramp, seconds, "%s on the %s" % (load.name, side))
+        found = _fio.parse(out, places)
+        moved = round(found.bytes * (1 + self.ramp / seconds))
+        if load.writes:
+            self.written_bytes += moved
+        else:
+            self.read_bytes += moved
+        rates: Tuple[Tuple[str, float], ...] = ()
+        if side == _throughput.LEGS:
+            rates = tuple((leg.name, sum(found.rates[path] for path in {place.path for place in leg.places})) for leg in self.legs)
+        return _throughput.Block(found.rate, found.iops, busy, found.busiest, rates)
+
+    def measure(self, job: str, seconds: float, stored: Sequence[float]) -> _throughput.Found:
+        """All blocks of one job, within so many seconds."""
+        load, count = self.load(job)
+        places = {side: self.places(side, count) for side in (_throughput.LEGS, _throughput.VOLUMES)}
+        turn = 2 if stored else len(_throughput.QUADRUPLE)
+        deadline = time.monotonic() + seconds
+        costs = [(self.ramp + self.wanted.block_seconds, 0)]  # seconds and bytes of each block
+        asked = [0]
+
+        def run(side: str) -> Optional[_throughput.Block]:
+            longest, most = (max(column) for column in zip(*costs))
+            whole = asked[0] % turn == 0  # a turn that would not be finished is not begun
+            if whole and (time.monotonic() + turn * longest > deadline or self._spent(turn * most)):
+                return None
+            asked[0] += 1
+            began, before = time.monotonic(), self.read_bytes + self.written_bytes
+            block = self.block(load, side, places[side])
+            costs.append((time.monotonic() - began, self.read_bytes + self.written_bytes - before))
+            return block
+
+        with _settings.changed(self.queues("2") if self.wanted.nomerges and job.startswith("seq") else {}):
+            return _throughput.drive(_throughput.measure(self.wanted.options, stored), run)
+
+    def _spent(self, more: int) -> bool:
+        return bool(self.wanted.max_bytes) and self.read_bytes + self.written_bytes + more > self.wanted.max_bytes
+
+    def queues(self, value: str) -> Dict[str, str]:
+        """nomerges of every queue that the load passes: of the disks, and of the volumes that have one of their own."""
+        names = [self.nodes[devno].name for devno in self.disks]
+        names += [self.nodes[devno].name for devno in self.mapped if self.nodes[devno].kind != "part"]
+        paths = ["/sys/class/block/%s/queue/nomerges" % name for name in dict.fromkeys(names)]
+        return {path: value for path in paths if os.path.exists(path)}
+
+    def compare(self, held: Mapping[str, int]) -> None:
+        """Show by contents that the legs' bytes are the volumes' bytes: what is at the edges of every range is read on both ways.
+
+        A volume that is *held* gets random marks there first, so that equal contents cannot be a coincidence. Raises PlumblineError
+        where they differ: then the mapping is not understood, and no write follows.
+        """
+        for devno, mapped in self.mapped.items():
+            for span in mapped.spans:
+                for at, node, byte in _ranges.edges(self.nodes, devno, span, _MARK):
+                    if node != devno:
+                        self._compare_at(devno, at, node, byte, held.get(devno, -1))
+                        if not any(piece.node == node and piece.start <= byte < piece.start + piece.length for piece in mapped.pieces):
+                            raise PlumblineError("%s: byte %d lies outside of the ranges that were worked out" % (self.nodes[devno].path, at))
+
+    def _compare_at(self, devno: str, at: int, node: str, byte: int, own: int) -> None:
+        upper, lower = node_path(self.nodes[devno]), node_path(self.nodes[node])
+        try:
+            if own >= 0:
+                with _buffer(os.urandom(_MARK)) as mark:
+                    os.pwritev(own, [mark], at)
+                self.written_bytes += _MARK
+            for _try in range(3):  # on a volume in use a write may fall between both readings
+                if _read(upper, at) == _read(lower, byte):
+                    return
+        except OSError as fault:
+            raise PlumblineError("%s, or %s below it, could not be read: %s" % (upper, lower, fault.strerror or fault)) from fault
+        raise PlumblineError(
+            "%s: what is at its byte %d is not what is at byte %d of %s, where it should lie; nothing is measured on a mapping that is not understood"
+            % (upper, at, byte, lower)
+        )
+
+    def fill(self) -> None:
+        """Write every byte that will be loaded, through the volumes: flash answers for what was never written without its medium."""
+        places = [place for volume in self.volumes for place in volume.places]
+        total = sum(place.length for place in places)
+        run_fio(_fio.fill_argv(self.fio, places, SEQUENTIAL, max(self.wanted.depth // 4, 1)), 0, total / _FILL_RATE, "the fill of the volumes")
+        self.written_bytes += total
+
+
+@contextlib.contextmanager
+def _buffer(content: bytes) -> Iterator[memoryview]:
+    """Page-aligned memory with this content, as direct I/O wants it."""
+    import mmap  # pylint: disable=import-outside-toplevel # by writes only
+
+    with mmap.mmap(-1, len(content)) as memory:
+        memory.write(content)
+        with memoryview(memory) as view:
+            yield view
+
+
+def _read(path: str, offset: int) -> bytes:
+    fd = _devio.open_read(path)
+    try:
+        return _devio.read_at(fd, offset, _MARK)
+    finally:
+        os.close(fd)
+
+
+def cpu_times() -> Tuple[int, int]:
+    """(busy, all) ticks of the host's CPUs, proc(5). Waiting for I/O is idle; time stolen by a hypervisor is busy."""
+    with open("/proc/stat", encoding="ascii") as handle:
+        ticks = [int(word) for word in handle.readline().split()[1:9]]
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
+def run_fio(argv: Sequence[str], ramp: float, seconds: float, what: str) -> Tuple[str, float]:
+    """Run fio for about ramp + seconds. Returns its output, and how busy the CPUs were between ramp and end (a share).
+
+    Raises PlumblineError with fio's own words where it fails. It dies when this process does.
+    """
+    libc = ctypes.CDLL(None)
+
+    def tie() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    try:
+        process = subprocess.Popen(  # pylint: disable=subprocess-popen-preexec-fn # we have one thread, and nothing else ties its life to ours
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            env=dict(os.environ, **ENVIRONMENT),
+            preexec_fn=tie,  # noqa: PLW1509 # as above
+        )
+    except OSError as fault:
+        raise PlumblineError("fio could not be run: %s" % (fault.strerror or fault)) from fault
+    try:
+        ended = _wait(process, ramp)
+        before = cpu_times()
+        ended = ended or _wait(process, seconds)
+        after = cpu_times()
+        ended = ended or _wait(process, _GRACE)
+        if not ended:
+            raise PlumblineError("fio did not end %d s after its time in %s: a device does not answer; see the kernel's log" % (_GRACE, what))
+        out, err = ended
+    finally:
+        if process.poll() is None:
+            process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in the kernel ends with its device
+                process.communicate(timeout=5)
+    if process.returncode:
+        raise PlumblineError("fio failed in %s: %s" % (what, _fio.failure(process.returncode, out, err)))
+    return out, (after[0] - before[0]) / max(after[1] - before[1], 1)
+
+
+def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> Optional[Tuple[str, str]]:
+    """What fio wrote, if it ended within so many seconds."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+
+
+def measure_volumes(run: Runner, wanted: Wanted, names: Sequence[str], check: bool) -> Result:
+    """Measure block devices. With *check* nothing is written: where that was asked for, only whether it might be."""
+    fio = find_fio()
+    seen = look(run)
+    devnos = resolve(seen.nodes, names)
+    _need_maps(seen, devnos)
+    spans = {devno: [Span(0, min(wanted.span, seen.nodes[devno].size))] for devno in devnos}
+    session = Session(fio, wanted, seen.nodes, spans)
+    if not wanted.write:
+        session.compare({})
+        return _measure(session, [])
+    with held_alone(seen, devnos) as held:
+        prove(run, seen.nodes, devnos)
+        if check:
+            return _result(session, [], ["check mode: nothing is written, so nothing was measured; the volumes may be written to"], _baseline.Baseline())
+        notes: List[str] = []
+        try:
+            session.compare(held)
+            session.fill()
+            result = _measure(session, notes)
+        finally:
+            notes += _discard(session, held)
+    if os.path.exists("/run/udev/control"):  # udev looks at what was open for writing once it is closed, and must not be in the way of mkfs
+        run(["udevadm", "settle", "--timeout=30"])
+    return result
+
+
+def measure_paths(run: Runner, wanted: Wanted, paths: Sequence[str], check: bool) -> Result:
+    """Measure the volumes below mounted filesystems, by reads where a scratch file of ours lies."""
+    fio = find_fio()
+    for path in paths:
+        _scratch.check_room(path, wanted.scratch)
+    if check:
+        return Result([], [], list(paths), 0, 0, 0.0, ["check mode: nothing is written, so there is no scratch file and nothing was measured"], {}, {})
+    seen = look(run)
+    spans: Dict[str, List[Span]] = {}
+    written = 0
+    with contextlib.ExitStack() as open_files:
+        for path in paths:
+            scratch = _scratch.create(path, wanted.scratch)
+            open_files.callback(os.close, scratch.fd)
+            written += wanted.scratch
+            if scratch.devno not in seen.nodes:
+                raise PlumblineError("%s is not on one block device (device number %s); name the volumes themselves" % (path, scratch.devno))
+            if scratch.devno in spans:
+                raise PlumblineError("%s is on the same volume as another of the paths; name one of them" % path)
+            spans[scratch.devno] = scratch.spans
+        _need_maps(seen, list(spans))
+        session = Session(fio, wanted, seen.nodes, spans)
+        session.written_bytes += written
+        session.compare({})
+        return _measure(session, [])
+
+
+def _need_maps(seen: Observation, devnos: Sequence[str]) -> None:
+    """Raise PlumblineError where a mapped device is asked about and nothing shows its mapping."""
+    mapped = [node for devno in devnos for node in [seen.nodes[devno]] if node.title]
+    if mapped and "dmsetup" not in seen.tools:
+        raise PlumblineError("%s is a mapped device, and dmsetup is not on this host; install it (Debian: dmsetup, others: device-mapper)" % mapped[0].path)
+
+
+def _discard(session: Session, held: Mapping[str, int]) -> List[str]:
+    """Give the flash back what was written. A note for each volume that takes no discard."""
+    notes = []
+    for devno, fd in held.items():
+        node = session.nodes[devno]
+        try:
+            if not node.discard_max:
+                raise OSError(0, "it takes no discards")
+            for span in session.mapped[devno].spans:
+                _devio.discard(fd, span.start, span.length)
+        except OSError as fault:
+            notes.append("%s still holds what was written: %s" % (node.title or node.name, fault.strerror or fault))
+    return notes
+
+
+def _measure(session: Session, notes: List[str]) -> Result:
+    """All jobs, each within its share of the time that is left."""
+    wanted = session.wanted
+    legs = tuple(_baseline.leg(session.nodes[devno]) for devno in session.disks)
+    stored = _baseline.load(wanted.baseline) if wanted.baseline else _baseline.Baseline()
+    if stored.legs:
+        _baseline.check_legs(stored, legs, wanted.baseline)
+    elif wanted.baseline and not all(one.key for one in legs):
+        raise PlumblineError("baseline: a leg has no stable identity, so that nobody could say later whether it is still the same one; leave baseline out")
+    parameters = {job: _parameters(session, job) for job in wanted.jobs}
+    reused = {job: _reused(stored, job, parameters[job], wanted, notes) for job in wanted.jobs}
+    end = time.monotonic() + wanted.max_seconds
+    found: List[Tuple[str, _throughput.Found]] = []
+    for number, job in enumerate(wanted.jobs):
+        left = (end - time.monotonic()) / (len(wanted.jobs) - number)
+        found.append((job, session.measure(job, left, reused[job])))
+    if wanted.baseline:
+        stored = _keep(stored, legs, parameters, found, wanted, notes)
+    return _result(session, found, notes, stored)
+
+
+def _parameters(session: Session, job: str) -> Dict[str, Any]:
+    load, count = session.load(job)
+    return {"pattern": load.pattern, "block": load.block, "depth": load.depth, "jobs": count, "nomerges": session.wanted.nomerges and job.startswith("seq")}
+
+
+def _reused(stored: _baseline.Baseline, job: str, parameters: Mapping[str, Any], wanted: Wanted, notes: List[str]) -> Tuple[float, ...]:
+    """The raw rates to use instead of loading the legs; none where they are to be loaded. Raises PlumblineError for another job's."""
+    raw = stored.jobs.get(job)
+    if raw is None:
+        return ()
+    differing = _baseline.differing(raw, parameters)
+    if not wanted.reuse:
+        if differing:
+            notes.append("%s: the baseline of %s is of another load: %s" % (job, raw.when, ", ".join(differing)))
+        return ()
+    if differing:
+        raise PlumblineError(
+            "baseline %s: its %s is of another load: %s; set reuse_baseline: false, or measure as then" % (wanted.baseline, job, ", ".join(differing))
+        )
+    notes.append(
+        "%s: the legs were not loaded; their rates are the baseline's of %s. Not interleaved: whatever changed since then is in the share" % (job, raw.when)
+    )
+    return raw.rates
+
+
+def _keep(
+    stored: _baseline.Baseline,
+    legs: Tuple[_baseline.Leg, ...],
+    parameters: Mapping[str, Dict[str, Any]],
+    found: Sequence[Tuple[str, _throughput.Found]],
+    wanted: Wanted,
+    notes: List[str],
+) -> _baseline.Baseline:
+    """Add to the file what it does not hold. What the devices did before stays what it was."""
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    new = {job: _baseline.Raw(parameters[job], one.raw_blocks, when) for job, one in found if job not in stored.jobs and one.share and one.raw_blocks}
+    for job, one in found:
+        raw = stored.jobs.get(job)
+        if raw and one.raw_blocks and not _baseline.differing(raw, parameters[job]):
+            before = sum(raw.rates) / len(raw.rates)
+            notes.append("%s: the legs gave %.1f MiB/s; in the baseline of %s it was %.1f" % (job, one.raw / MIB, raw.when, before / MIB))
+    if new:
+        stored = _baseline.Baseline(tuple(sorted(legs)), {**stored.jobs, **new})
+        _baseline.save(wanted.baseline, stored)
+    return stored
+
+
+def _result(session: Session, found: List[Tuple[str, _throughput.Found]], notes: List[str], stored: _baseline.Baseline) -> Result:
+    legs = []
+    for devno, side in zip(session.disks, session.legs):
+        node = session.nodes[devno]
+        places = [{"device": place.path, "start_bytes": place.start, "length_bytes": place.length} for place in side.places]
+        legs.append({"device": node.name, "model": node.identity.model, "serial": node.identity.serial, "size": human(node.size), "ranges": places})
+    changed = session.queues("2") if session.wanted.nomerges and any(job.startswith("seq") for job, _one in found) else {}
+    return Result(
+        jobs=found,
+        legs=legs,
+        volumes=[side.name for side in session.volumes],
+        read_bytes=session.read_bytes,
+        written_bytes=session.written_bytes,
+        seconds=time.monotonic() - session.began,
+        notes=notes,
+        baseline=_baseline.as_dict(stored) if session.wanted.baseline else {},
+        nomerges=changed,
+    )

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils import _throughput
+from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import FAIL, INCONCLUSIVE, LEGS, PASS, VOLUMES, Block, Options, Share
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    "tail, freedom, t",
+    [
+        # NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2; the ends by the closed forms for 1 and 2 degrees of freedom
+        (0.1, 1, 3.078),
+        (0.025, 1, 12.706),
+        (0.001, 1, 318.313),
+        (0.025, 2, 4.303),
+        (0.005, 3, 5.841),
+        (0.025, 4, 2.776),
+        (0.05, 7, 1.895),
+        (0.01, 10, 2.764),
+        (0.025, 30, 2.042),
+        (0.001, 60, 3.232),
+        (0.025, 100, 1.984),
+        (1e-6, 2, math.sqrt(2) * (1 - 2e-6) / math.sqrt(1 - (1 - 2e-6) ** 2)),
+    ],
+)
+def test_quantiles_of_student(tail, freedom, t):
+    assert _throughput.t_quantile(tail, freedom) == pytest.approx(t, rel=5e-4)
+
+
+def test_the_error_over_all_looks():
+    assert _throughput.spent(0.05, 1) == pytest.approx(0.025)
+    assert math.fsum(_throughput.spent(0.05, look) for look in range(1, 10**5)) == pytest.approx(0.05, rel=1e-4)
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.01, -0.05])
+def test_a_steady_drift_cancels(drift):
+    rates = [100 * share * math.exp(drift * turn) for turn, share in enumerate((1, 0.8, 0.8, 1))]
+    assert math.exp(_throughput.quadruple(rates)) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    "logs, share, half",
+    [
+        ([0.0, 0.0, 0.0], 1.0, 0.0),
+        ([math.log(0.5)] * 4, 0.5, 0.0),
+        ([-0.01, 0.0, 0.01], 1.0, 4.3027 * 0.01 / math.sqrt(3)),
+    ],
+)
+def test_the_interval(logs, share, half):
+    found = _throughput.interval(logs, 0.05)
+    assert found.share == pytest.approx(share)
+    assert math.log(found.high / found.low) / 2 == pytest.approx(half, rel=1e-4, abs=1e-12)
+
+
+def test_the_interval_to_a_stored_baseline():
+    """Welch: for two samples alike the degrees of freedom are those of the pooled test."""
+    found = _throughput.interval_apart([-0.11, -0.1, -0.09], [-0.01, 0.0, 0.01], 0.05)
+    assert found.share == pytest.approx(math.exp(-0.1))
+    assert math.log(found.high / found.low) / 2 == pytest.approx(2.7764 * 0.01 * math.sqrt(2 / 3), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "share, verdict",
+    [
+        (Share(0.95, 0.9, 1.0), PASS),
+        (Share(0.95, 0.8999, 1.0), INCONCLUSIVE),
+        (Share(0.85, 0.8, 0.9), INCONCLUSIVE),
+        (Share(0.85, 0.8, 0.8999), FAIL),
+        (Share(1.2, 1.1, 1.3), PASS),
+        (Share(0.45, 0.0, float("inf")), INCONCLUSIVE),
+    ],
+)
+def test_what_is_certain(share, verdict):
+    assert _throughput.judge(share, 0.9) == verdict
+
+
+def machine(share, noise=0.01, seed=0, blocks=10**6, busy=0.2, busiest=0.1, drift=0.0):
+    """A host with such a share: answers requests for blocks, and keeps what was asked for."""
+    dice = random.Random(seed)
+    asked = []
+
+    def run(side):
+        if len(asked) >= blocks:
+            return None
+        asked.append(side)
+        rate = 100 * MIB * (share if side == VOLUMES else 1) * math.exp(dice.gauss(0, noise) + drift * len(asked))
+        return Block(rate, rate / 8192, busy, busiest, (("a", rate / 2), ("b", rate / 2)) if side == LEGS else ())
+
+    return asked, run
+
+
+def measure(share, options=None, baseline=(), **host):
+    asked, run = machine(share, **host)
+    return asked, _throughput.drive(_throughput.measure(options or Options(), baseline), run)
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.003])
+@pytest.mark.parametrize("share, verdict", [(1.0, PASS), (0.97, PASS), (0.5, FAIL), (0.8, FAIL)])
+def test_a_measurement(share, verdict, drift):
+    asked, found = measure(share, drift=drift)
+    assert found.verdict == verdict
+    assert asked[:8] == [LEGS, VOLUMES, VOLUMES, LEGS] * 2 and len(asked) % 4 == 0 and found.blocks == len(asked) >= 12
+    assert found.share.low < share < found.share.high and found.share.half <= 0.05
+    assert found.stack / found.raw == pytest.approx(share, rel=0.03)
+    assert [name for name, _rate in found.rates] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "host, words",
+    [
+        ({"blocks": 0}, "the budget was spent after 0 blocks; 12 are the fewest that give an interval"),
+        ({"blocks": 11}, "the budget was spent after 11 blocks"),
+        ({"blocks": 40, "share": 0.9}, "neither certainly above nor certainly below 0.90, and the budget was spent"),
+        ({"blocks": 12, "noise": 0.5}, "neither certainly above nor certainly below 0.90"),
+        ({"busy": 0.51}, "the CPUs were 51 % busy (more than 50 %)"),
+        ({"busiest": 0.95}, "fio's busiest job took 95 % of a CPU"),
+        ({"busy": 0.9, "share": 0.5}, "the CPUs were 90 % busy"),
+    ],
+)
+def test_what_cannot_be_told(host, words):
+    _asked, found = measure(host.pop("share", 1.0), **host)
+    assert found.verdict == INCONCLUSIVE and words in found.why
+
+
+def test_a_narrow_interval_that_is_undecided_is_measured_on():
+    _asked, narrow = measure(0.92, Options(precision=0.5))
+    assert narrow.verdict == PASS and narrow.share.low >= 0.9
+
+
+def test_a_certain_share_is_measured_on_until_it_is_precise():
+    asked, found = measure(0.5, Options(precision=0.01), noise=0.03)
+    assert found.verdict == FAIL and found.share.half <= 0.01 and len(asked) > 12
+
+
+def test_a_stored_baseline_is_not_loaded_again():
+    asked, found = measure(0.95, baseline=[100 * MIB * factor for factor in (0.99, 1.0, 1.01, 1.0, 0.995, 1.005)], noise=0.005)
+    assert set(asked) == {VOLUMES} and found.verdict == PASS
+    assert found.raw == pytest.approx(100 * MIB) and found.raw_blocks == () and found.raw_iops == 0
+
+
+def test_the_interval_holds_what_it_promises():
+    """With looks after every quadruple and a stop when it suits: the interval misses in at most 5 % (here: of 600, Poisson's 99.9 % quantile)."""
+    missed = 0
+    for seed in range(600):
+        _asked, found = measure(0.9, Options(min_share=0.8, precision=0.03), noise=0.02, seed=seed)
+        missed += not found.share.low <= 0.9 <= found.share.high
+    assert missed <= 48
+
+
+@pytest.mark.parametrize(
+    "verdicts, verdict",
+    [([PASS, PASS], PASS), ([PASS, INCONCLUSIVE], INCONCLUSIVE), ([FAIL, INCONCLUSIVE, PASS], FAIL), ([], INCONCLUSIVE)],
+)
+def test_worst(verdicts, verdict):
+    assert _throughput.worst(verdicts) == verdict
+
+
+@pytest.mark.parametrize(
+    "rates, lines",
+    [
+        ((), 0),
+        ((("a", 100.0), ("b", 81.0)), 0),
+        ((("a", 100.0), ("b", 79.0), ("c", 10.0)), 2),
+    ],
+)
+def test_slow_legs_are_named(rates, lines):
+    assert len(_throughput.slow_legs(rates)) == lines
+
+
+def test_the_report():
+    _asked, found = measure(0.5)
+    _asked, none = measure(1.0, blocks=4)
+    lines = _throughput.report("bench-lv", [("rand_read", found), ("seq_read", none)], ["a note"])
+    assert lines[0] == "bench-lv against its legs, burst rates, not steady state"
+    assert lines[1].split() == ["job", "stack", "MiB/s", "raw", "MiB/s", "share", "interval", "blocks", "verdict"]
+    assert lines[2].split()[0] == "rand_read" and lines[2].split()[-1] == "fail"
+    assert lines[3].split()[-4:] == ["-", "-", "4", "inconclusive"]
+    assert lines[-1] == "  a note" and all("\n" not in line for line in lines)
+
+
+def test_as_a_module_returns_it():
+    _asked, found = measure(1.0, blocks=4)
+    row = _throughput.as_dict("rand_read", found)
+    assert (row["share"], row["low"], row["high"], row["blocks"], row["verdict"]) == (None, None, None, 4, INCONCLUSIVE)
+    assert [leg["device"] for leg in row["legs"]] == ["a", "b"]
