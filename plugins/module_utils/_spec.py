@@ -162,6 +162,9 @@ class Stack(NamedTuple):
     legs: int = 0
 
 
+_ALL_MEASURES: Mapping[str, Mapping[str, Any]] = {measure: {} for measure in MEASURES}
+
+
 class Verify(NamedTuple):
     """``plumbline_verify``, checked: when to measure, what, and against which thresholds."""
 
@@ -169,7 +172,7 @@ class Verify(NamedTuple):
     inconclusive: str = "fail"
     fetch: str = ""
     # The options of each measurement that are not its defaults; one that is not in it is not to be made.
-    measures: Mapping[str, Mapping[str, Any]] = {key: {} for key in MEASURES}
+    measures: Mapping[str, Mapping[str, Any]] = _ALL_MEASURES
 
     def as_dict(self) -> Dict[str, Any]:
         return dict(self._asdict(), measures={measure: dict(options) for measure, options in self.measures.items()})
