@@ -26,6 +26,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import parse_id_ns
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._spans import EXTENT_LAST, FIEMAP_EXTENT, FIEMAP_HEAD, Extent, parse_fiemap
 
 # linux/fs.h, linux/nvme_ioctl.h
 BLKRRPART = 0x125F
@@ -33,6 +34,9 @@ BLKDISCARD = 0x1277
 FS_IOC_GETFLAGS = 0x80086601
 FS_IOC_SETFLAGS = 0x40086602
 FS_IMMUTABLE_FL = 0x10
+FS_IOC_FIEMAP = 0xC020660B
+FS_IOC_FSGETXATTR = 0x801C581F
+FS_XFLAG_REALTIME = 0x1
 NVME_IOCTL_ADMIN_CMD = 0xC0484E41
 
 # What the sampled proof reads: whole ends, and random places between them.
@@ -40,6 +44,7 @@ PROOF_END = 64 * MIB
 PROOF_SAMPLES = 1024
 PROOF_SAMPLE = 4 * KIB
 _CHUNK = MIB
+_EXTENTS = 512  # that are asked for at once
 
 
 def open_read(path: str, exclusive: bool = False) -> int:
@@ -210,3 +215,31 @@ def set_immutable(fd: int) -> None:
     fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
     wanted = struct.unpack_from("I", flags)[0] | FS_IMMUTABLE_FL
     fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("Q", wanted))
+
+
+def read_extents(fd: int) -> List[Extent]:
+    """All extents of the open file (FS_IOC_FIEMAP). What is still only in the page cache is not written out for it.
+
+    Raises OSError where the filesystem has no such map.
+    """
+    found: List[Extent] = []
+    start = 0
+    while True:
+        buffer = bytearray(FIEMAP_HEAD.size + _EXTENTS * FIEMAP_EXTENT.size)
+        FIEMAP_HEAD.pack_into(buffer, 0, start, (1 << 64) - 1 - start, 0, 0, _EXTENTS, 0)
+        fcntl.ioctl(fd, FS_IOC_FIEMAP, buffer)
+        part = parse_fiemap(bytes(buffer))
+        found += part
+        if not part or part[-1].flags & EXTENT_LAST:
+            return found
+        start = part[-1].logical + part[-1].length
+
+
+def is_realtime(fd: int) -> bool:
+    """Whether the open file lies on the realtime device of an XFS, so that its extents are none of the mounted device."""
+    attributes = bytearray(28)
+    try:
+        fcntl.ioctl(fd, FS_IOC_FSGETXATTR, attributes)
+    except OSError:
+        return False
+    return bool(struct.unpack_from("I", attributes)[0] & FS_XFLAG_REALTIME)

@@ -66,7 +66,7 @@ def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Ite
     seen.swaps = [devno for devno in (_devno_of(path, names) for path in _parsers.parse_swaps(_sysfs.read_text("/proc/swaps"))) if devno]
     seen.fstab = _parsers.parse_fstab(_sysfs.read_text("/etc/fstab"))
     _resolve(seen, ask, names)
-    _read_maps(run, seen)
+    read_maps(run, seen)
     _read_lvm(run, seen)
     targets = _targets(seen, ask)
     for devno in targets:
@@ -82,7 +82,15 @@ def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Ite
 def look(run: Runner) -> Observation:
     """Only the block devices and how they are mapped: no content is read. Raises PlumblineError where dmsetup fails."""
     seen = Observation(nodes=_sysfs.read_nodes(), tools=_find_tools())
-    _read_maps(run, seen)
+    read_maps(run, seen)
+    return seen
+
+
+def observe_maps(run: Runner) -> Observation:
+    """The block devices with their mappings and our own mounts, and nothing else: what a probe needs to find its way."""
+    seen = Observation(nodes=_sysfs.read_nodes(), mounts=_parsers.parse_mountinfo(_sysfs.read_text("/proc/self/mountinfo")))
+    seen.tools = _find_tools()
+    read_maps(run, seen)
     return seen
 
 
@@ -126,7 +134,8 @@ def _targets(seen: Observation, ask: Questions) -> List[str]:
     return targets
 
 
-def _read_maps(run: Runner, seen: Observation) -> None:
+def read_maps(run: Runner, seen: Observation) -> None:
+    """Put the kernel's device-mapper tables into the nodes."""
     if not any(node.title for node in seen.nodes.values()) or "dmsetup" not in seen.tools:
         return
     code, out, err = run([seen.tools["dmsetup"], "table"])

@@ -10,13 +10,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import subprocess
 from typing import Any, Callable, List, NoReturn, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 
+PR_SET_PDEATHSIG = 1  # prctl(2)
 # Tools speak English and read no user's settings; lvm warns of descriptors that it inherits unless told not to.
 ENVIRONMENT = {"LC_ALL": "C", "LANGUAGE": "C", "LVM_SUPPRESS_FD_WARNINGS": "1"}
 
@@ -56,6 +59,31 @@ def starter(module: Any) -> Callable[[Sequence[str]], Callable[[], Tuple[int, st
         return wait
 
     return start
+
+
+def bound_runner(module: Any, seconds: float) -> Callable[[Sequence[str]], Tuple[int, str, str]]:
+    """Like runner(), for a tool that must not outlive the module (it dies with it, also of SIGKILL) and gets so many seconds."""
+    libc = ctypes.CDLL(None, use_errno=True)  # loaded here, since little may be done between fork and exec
+
+    def die_with_parent() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+    def run(argv: Sequence[str]) -> Tuple[int, str, str]:
+        path = module.get_bin_path(argv[0])
+        if path is None:
+            raise PlumblineError("%s is not on this host; install the package %s" % (argv[0], argv[0]))
+        with subprocess.Popen(
+            [path] + list(argv[1:]), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=dict(os.environ, **ENVIRONMENT), universal_newlines=True, preexec_fn=die_with_parent, cwd="/",  # noqa: PLW1509 # pylint: disable=subprocess-popen-preexec-fn # this process has one thread
+        ) as process:  # fmt: skip
+            try:
+                out, err = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired as late:
+                process.kill()
+                raise PlumblineError("%s did not end within %d s and was ended; does the device answer?" % (argv[0], seconds)) from late
+            return process.returncode, out, err
+
+    return _guarded(run)
 
 
 def _guarded(run: Callable[..., Tuple[int, str, str]]) -> Callable[..., Tuple[int, str, str]]:

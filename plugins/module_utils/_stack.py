@@ -208,7 +208,7 @@ def _title(node: Node) -> str:
     return node.title or node.name
 
 
-_KINDS = {"disk": "device", "loop": "device", "other": "device", "part": "partition", "lvm": "lv"}
+KINDS = {"disk": "device", "loop": "device", "other": "device", "part": "partition", "lvm": "lv"}
 
 
 def _level_layers(seen: Observation, level: Sequence[str]) -> List[Layer]:
@@ -225,7 +225,7 @@ def _level_layers(seen: Observation, level: Sequence[str]) -> List[Layer]:
                 LegStart(n.name, 0, geometry(seen, n.devno).offset_bytes, geometry(seen, n.devno).offset_bytes, geometry(seen, n.devno).grain_bytes)
                 for n in nodes
             ]
-        layers.append(Layer(_KINDS.get(kind, kind), tuple(_title(node) for node in nodes), tuple(legs), _facts(seen, nodes)))
+        layers.append(Layer(KINDS.get(kind, kind), tuple(_title(node) for node in nodes), tuple(legs), _facts(seen, nodes)))
     pvs = [pv for pv in (seen.pv(one) for one in level) if pv]
     if pvs:
         legs = [leg for pv in pvs for leg in leg_starts(seen, pv.devno, pv.data_start)]
@@ -348,7 +348,7 @@ def _judge_stripe(seen: Observation, top: Node) -> List[Finding]:
     for disk in below(seen, top.devno)[0]:
         grain = geometry(seen, disk).grain_bytes
         if chunk % grain:
-            kind = _KINDS.get(striped.kind, striped.kind)
+            kind = KINDS.get(striped.kind, striped.kind)
             found = "stripe size %s is no multiple of the grain %s of %s" % (human(chunk), human(grain), seen.nodes[disk].name)
             findings.append(Finding(ERROR, kind, _title(striped), found, "a multiple of the grain"))
     return findings[:1]

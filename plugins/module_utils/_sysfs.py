@@ -11,10 +11,11 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Mount, Node, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._pace import Load
 from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import SECTOR, parse_mountinfo
 
 
@@ -171,6 +172,26 @@ def _transport(home: str) -> str:
         if part in home:
             return transport
     return "virtio" if "/virtio" in home and "/target" not in home else "scsi"
+
+
+def read_load(names: Sequence[str]) -> Optional[Load]:
+    """What these disks have done so far, added up; None where one keeps no account (queue/iostats).
+
+    The fields of a device's stat are in Documentation/block/stat.rst: requests and milliseconds in flight of reads, writes,
+    discards and flushes; the last two are missing on older kernels.
+    """
+    requests = milliseconds = 0
+    if not names:
+        return None
+    for name in names:
+        words = read_text("/sys/class/block/%s/stat" % name).split()
+        if len(words) < 11 or read_text("/sys/class/block/%s/queue/iostats" % name) == "0":
+            return None
+        for count, time in ((0, 3), (4, 7), (11, 14), (15, 16)):
+            if time < len(words):
+                requests += int(words[count])
+                milliseconds += int(words[time])
+    return Load(requests, milliseconds)
 
 
 def read_links() -> Dict[str, str]:

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: offset_sweep
-short_description: Measure at which offset a device reads fastest
+short_description: Measure at which offset a device, a volume or a file reads fastest
 version_added: 0.1.0
 description:
   - Reads a disk, a partition or a logical volume at every offset below a grain, in shuffled rounds, and says at which offset reads do not
     straddle two pages of the flash. It stops as soon as the answer is certain, which usually takes a few hundred reads.
-  - Only reads, past the page cache, at a bounded rate. A device that is mounted and busy may be swept.
+  - Only reads, past the page cache, at a bounded rate, and with a bounded share of the requests where others load the disks.
+    A volume that is mounted and busy may be swept.
   - Read places have to have been written before. A drive answers blocks that were never written, or were discarded, without its flash,
     and then no offset is faster.
 options:
   device:
     description:
-      - The block device, by a name below C(/dev/disk/by-id) or a path. Offsets count from its first byte.
+      - A disk, a partition or a logical volume, by a name below C(/dev/disk/by-id) or a path; or a regular file on ext4, ext3, ext2 or
+        XFS, for instance a data file of a running database.
+      - Offsets count from the first byte of the block device; for a file of that which its filesystem is on.
+      - A file is read on its block device, at the addresses of those extents that were written, and nowhere else. The file itself, its
+        lock and its time of access are left alone, and nothing that waits in the page cache is written out.
     type: str
     required: true
+    aliases: [path]
   max_grain:
     description:
       - The largest grain that is looked for, a power of two from V(4KiB) to V(64KiB). On a striped volume never more than half
@@ -41,12 +47,12 @@ options:
     default: 1.1
   max_bytes:
     description:
-      - How much is read at most. Where that is not enough the verdict is V(inconclusive).
+      - How much is read at most, for every layer where O(layers) is set. Where that is not enough the verdict is V(inconclusive).
     type: str
     default: 64MiB
   max_seconds:
     description:
-      - How long it takes at most, in seconds.
+      - How long a sweep takes at most, in seconds; every layer has as much where O(layers) is set.
     type: float
     default: 10
   reads_per_second:
@@ -54,6 +60,37 @@ options:
       - The rate of reads that is not exceeded. V(0) for no limit.
     type: int
     default: 500
+  max_share:
+    description:
+      - The share of all requests to the disks below that the sweep may have, while others load them. The kernel's accounts tell whether they do,
+        namely where others have had more than 0.1 requests in flight on average. A device that is idle is not limited by it.
+      - On a device with few requests this makes the sweep wait until O(max_seconds) are over, and V(1) sets no limit.
+    type: float
+    default: 0.02
+  chunk_edges:
+    description:
+      - On a striped volume, measure what a read costs that crosses from one chunk into the next. It has no part in the verdict, whose
+        reads all stay within a chunk.
+    type: bool
+    default: false
+  layers:
+    description:
+      - Sweep every layer below O(device) as well, where its bytes lie on it, from the disks up, name the layer at which the phase goes wrong, and
+        compare with the static proof.
+    type: bool
+    default: false
+  table:
+    description:
+      - Make a table of reads per second and latencies at the offsets from 0 up to and including the grain, with 32 reads in flight, as the
+        Vdbench recipe does. It needs C(fio) on the host.
+      - This loads the device as much as it can be loaded; O(reads_per_second) and O(max_share) do not hold for it.
+    type: bool
+    default: false
+  table_seconds:
+    description:
+      - How long the reads for O(table) take together, in seconds. Where they are too few for all offsets, offsets are left out.
+    type: float
+    default: 30
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -78,6 +115,19 @@ EXAMPLES = r"""
     device: /dev/pgdata/data
   become: true
   register: sweep
+
+- name: The same from a data file of the running database, with the layer that is off
+  plumbline.ssd.offset_sweep:
+    device: /pgdata/base/16384/2619
+    layers: true
+  become: true
+  register: layers
+
+- name: The table as the Vdbench recipe has it
+  plumbline.ssd.offset_sweep:
+    device: /dev/pgdata/data
+    table: true
+  become: true
 
 - name: Fail where the measurement contradicts the kernel's alignment
   ansible.builtin.assert:
@@ -127,6 +177,84 @@ seconds:
   description: How long it took.
   returned: success
   type: float
+share:
+  description: The sweep's share of all requests that the disks answered meanwhile, from 0 to 1; V(0.0) where the kernel keeps no account of them.
+  returned: success
+  type: float
+  sample: 0.014
+legs:
+  description: Where the bytes that were read lie on the disks.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    device:
+      description: The disk, by the kernel's name.
+      type: str
+    start_bytes:
+      description: The byte of the disk at which the volume begins there.
+      type: int
+    first_byte:
+      description: The first byte of the disk that could be read; V(-1) where it is not known.
+      type: int
+    length_bytes:
+      description: How many bytes of the disk could be read.
+      type: int
+    phase_bytes:
+      description: The measured phase as a byte of the disk, modulo RV(grain_bytes); V(-1) without a phase.
+      type: int
+chunk_edge_ratio:
+  description: Latency of reads that cross from one chunk into the next divided by that of reads at the phase within a chunk, medians.
+  returned: with O(chunk_edges), on a striped volume
+  type: float
+  sample: 1.08
+layers:
+  description:
+    - Every layer from the disks up, with C(layer), C(name), C(legs) (C(device), C(start_bytes)) and C(verdict), which is empty for a layer that has no
+      device of its own; else with C(phase_bytes), C(grain_bytes), C(ratio), C(reads), C(read_bytes) and C(seconds).
+  returned: with O(layers)
+  type: list
+  elements: dict
+culprit:
+  description: The layer at which the measured phase goes wrong and stays wrong to the top; empty where none does. Several, with commas, where the legs differ.
+  returned: with O(layers)
+  type: str
+  sample: partition sda1
+static_culprit:
+  description: The same by the kernel's own numbers, at the measured grain.
+  returned: with O(layers)
+  type: str
+agreement:
+  description: Whether the measurement V(agrees) with the static proof or V(contradicts) it; V(unproven) where no layer has a phase.
+  returned: with O(layers)
+  type: str
+  sample: agrees
+table:
+  description: One row for each offset.
+  returned: with O(table)
+  type: list
+  elements: dict
+  contains:
+    offset_bytes:
+      description: The offset.
+      type: int
+    iops:
+      description: Reads per second.
+      type: float
+    p50_us:
+      description: The median latency, in microseconds.
+      type: float
+    p99_us:
+      description: The 99th percentile of latency, in microseconds.
+      type: float
+    reads:
+      description: How many reads the row is made of.
+      type: int
+reasons:
+  description: Why the verdict is none, or what contradicts it, one line a reason.
+  returned: success
+  type: list
+  elements: str
 report:
   description: The same for people, one line an item.
   returned: success
@@ -136,49 +264,34 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._probe import last_grain, look_at, measure, read_options
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._sweep import PHASE, report
+from ansible_collections.plumbline.ssd.plugins.module_utils._offsets import sweep
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import bound_runner, device_path, exit_refused, need_root, runner
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
-            "device": {"type": "str", "required": True},
+            "device": {"type": "str", "required": True, "aliases": ["path"]},
             "max_grain": {"type": "str", "default": "64KiB"},
             "error": {"type": "float", "default": 0.0001},
             "min_ratio": {"type": "float", "default": 1.1},
             "max_bytes": {"type": "str", "default": "64MiB"},
             "max_seconds": {"type": "float", "default": 10},
             "reads_per_second": {"type": "int", "default": 500},
+            "max_share": {"type": "float", "default": 0.02},
+            "chunk_edges": {"type": "bool", "default": False},
+            "layers": {"type": "bool", "default": False},
+            "table": {"type": "bool", "default": False},
+            "table_seconds": {"type": "float", "default": 30},
         },
         supports_check_mode=True,
     )
-    params = module.params
     try:
-        options = read_options(params)
         need_root()
-        target = look_at(device_path(params["device"]))
-        options = options._replace(logical=target.logical, last_grain=last_grain(target, options.last_grain))
-        measured = measure(target, options, params["max_seconds"], params["reads_per_second"])
+        result = sweep(runner(module), lambda seconds: bound_runner(module, seconds), device_path(module.params["device"]), module.params)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    found = measured.found
-    expected = -1 if target.expected is None or not found.grain else target.expected % found.grain
-    contradicts = found.verdict == PHASE and expected >= 0 and found.phase != expected
-    module.exit_json(
-        changed=False,
-        verdict=found.verdict,
-        phase_bytes=found.phase,
-        grain_bytes=found.grain,
-        ratio=round(found.ratio, 3),
-        expected_bytes=expected,
-        contradicts=contradicts,
-        reads=found.reads,
-        read_bytes=found.bytes,
-        seconds=round(measured.seconds, 2),
-        report=report(target.name, found, options.min_ratio, expected, measured.seconds),
-    )
+    module.exit_json(changed=False, **result)
 
 
 if __name__ == "__main__":

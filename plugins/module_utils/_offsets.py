@@ -1,0 +1,126 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""One call of offset_sweep: the measurements that were asked for, and what the module returns of them."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils import _localise, _probe, _spans, _stack, _sweep, _vdbench
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe, observe_maps
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
+
+
+def sweep(run: Runner, run_fio: Callable[[float], Runner], path: str, params: Mapping[str, Any]) -> Dict[str, Any]:
+    """Measure, and say it. *run_fio*: makes a runner for fio that takes so many seconds at most. Raises PlumblineError."""
+    options, limits = _probe.read_options(params), _probe.read_limits(params)
+    seen = observe(run, Questions(prove=False)) if params["layers"] else observe_maps(run)
+    target = _probe.look_at(path, seen)
+    options = options._replace(logical=target.logical, last_grain=_probe.last_grain(target, options.last_grain))
+    measured = _probe.measure(target, options, limits)
+    result = _verdict(seen, target, measured, options, limits)
+    if params["chunk_edges"]:
+        _add_edges(result, target, measured.found, limits)
+    if params["layers"]:
+        _add_layers(result, _probe.measure_layers(seen, target, measured, options, limits))
+    if params["table"]:
+        grain, rows = _probe.measure_table(run_fio, target, measured.found, params["table_seconds"])
+        result["table"] = [row.as_dict() for row in rows]
+        result["report"] += _vdbench.render(target.title, rows, grain)
+    return result
+
+
+def expected_in(target: _probe.Target, found: _sweep.Verdict) -> int:
+    """The phase by the kernel at the verdict's grain; -1 where it does not know."""
+    return -1 if target.expected is None or not found.grain else target.expected % found.grain
+
+
+def _verdict(seen: Observation, target: _probe.Target, measured: _probe.Measured, options: _sweep.Options, limits: _probe.Limits) -> Dict[str, Any]:
+    found = measured.found
+    expected = expected_in(target, found)
+    contradicts = found.verdict == _sweep.PHASE and expected >= 0 and found.phase != expected
+    report = _sweep.report(target.title, found, options.min_ratio, expected, measured.seconds)
+    reasons = [found.why] if found.why else report[1:] if contradicts else []
+    if target.file:
+        report.append(
+            "%s: %s of it in %d runs were read on %s; offsets count from the first byte of %s, not of the file"
+            % (target.file, human(sum(length for _start, length in target.spans)), target.extents, target.name, target.name)
+        )
+    if measured.held > 0.1 * measured.seconds:
+        share = 100 * limits.max_share
+        report.append("%s: waited for %.1f s, to stay within %g %% of the requests while others load the disks" % (target.name, measured.held, share))
+    return {
+        "verdict": found.verdict,
+        "phase_bytes": found.phase,
+        "grain_bytes": found.grain,
+        "ratio": round(found.ratio, 3),
+        "expected_bytes": expected,
+        "contradicts": contradicts,
+        "reads": found.reads,
+        "read_bytes": found.bytes,
+        "seconds": round(measured.seconds, 2),
+        "share": round(measured.share, 4),
+        "legs": _legs(seen, target, found),
+        "reasons": reasons,
+        "report": report,
+    }
+
+
+def _legs(seen: Observation, target: _probe.Target, found: _sweep.Verdict) -> List[Dict[str, Any]]:
+    """On which bytes of the disks the target's bytes lie, and the measured phase there."""
+    spread = _spans.spread(seen.nodes, target.devno, target.spans or [(0, target.size)])
+    legs = []
+    for disk, start in _stack.starts(seen, target.devno, 0):
+        runs = spread.get(disk, [])
+        leg: Dict[str, Any] = {"device": seen.nodes[disk].name if disk in seen.nodes else disk, "start_bytes": start}
+        leg["first_byte"], leg["length_bytes"] = (runs[0][0] if runs else -1), sum(length for _first, length in runs)
+        leg["phase_bytes"] = (start + found.phase) % found.grain if found.verdict == _sweep.PHASE else -1
+        legs.append(leg)
+    return legs
+
+
+def _add_edges(result: Dict[str, Any], target: _probe.Target, found: _sweep.Verdict, limits: _probe.Limits) -> None:
+    if not target.chunk:
+        result["report"].append("%s: is not striped, so that it has no chunk edges" % target.title)
+        return
+    phased = found.verdict == _sweep.PHASE
+    grain = found.grain if phased else _sweep.first_grain(target.logical)
+    edges = _probe.measure_edges(target, grain, found.phase, limits)
+    if not edges.reads:
+        result["report"].append("%s: the time was spent before the chunk edges could be measured" % target.title)
+        return
+    result["chunk_edge_ratio"] = round(edges.ratio, 3)
+    result["report"].append(
+        "%s: a read of %s that crosses from one chunk of %s into the next takes %.2f times as long as one that does not (%d reads, %s, %.1f s)"
+        % (target.title, human(grain), human(target.chunk), edges.ratio, edges.reads, human(edges.bytes), edges.seconds)
+    )
+
+
+def _add_layers(result: Dict[str, Any], swept: Sequence[Tuple[_localise.Swept, Any]]) -> None:
+    layers = [layer for layer, _measured in swept]
+    located = _localise.locate(layers)
+    result["layers"] = [_layer(layer, measured) for layer, measured in swept]
+    result.update(located.as_dict())
+    result["reasons"] = result["reasons"] + list(located.reasons)
+    result["report"] = result["report"] + _localise.report(layers, located)
+
+
+def _layer(layer: _localise.Swept, measured: Any) -> Dict[str, Any]:
+    row: Dict[str, Any] = {
+        "layer": layer.kind,
+        "name": layer.name,
+        "legs": [{"device": disk, "start_bytes": start} for disk, start in layer.starts],
+        "verdict": "",
+    }
+    if measured:
+        found = measured.found
+        row.update(verdict=found.verdict, phase_bytes=found.phase, grain_bytes=found.grain, ratio=round(found.ratio, 3))
+        row.update(reads=found.reads, read_bytes=found.bytes, seconds=round(measured.seconds, 2))
+    return row

@@ -1,0 +1,95 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""How fast a probe may follow itself: a rate, and a share of the requests of a device that others load. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+
+class Load(NamedTuple):
+    """What the disks of a target have done since they are there: requests, and the milliseconds that these took, added up."""
+
+    requests: int
+    milliseconds: float
+
+    def since(self, before: "Load") -> "Load":
+        return Load(self.requests - before.requests, self.milliseconds - before.milliseconds)
+
+
+class Pace:
+    """When the next round may be read.
+
+    The rate always holds. The share holds while others load the device: then a round is read only after so many requests of
+    others that it is at most the share of all. Whether they do is told from their mean number of requests in flight (Little's law:
+    time spent in requests by time passed); the time that a device is busy would count the probe's own short reads as a whole tick each.
+    """
+
+    WINDOW = 0.1  # seconds over which the load is looked at
+    IDLE = 0.1  # requests of others in flight, on average, below which a device counts as idle
+    QUIET = 1.0  # seconds for which it has to be idle before it counts as that again
+    SAVED = 1.0  # seconds of allowance that are kept for later, so that no burst follows a pause
+
+    def __init__(self, reads_per_second: float, max_share: float, now: float, load: Optional[Load]) -> None:
+        """*load*: None where the kernel keeps no account, so that only the rate holds."""
+        self.rate = reads_per_second
+        self.share = max_share
+        self.began = self.looked = now
+        self.first = self.last = load
+        self.own = 0
+        self.own_ms = 0.0
+        self.before = (0, 0.0)
+        self.loaded_until = now  # in the past
+        self.allowance = 0.0
+        self.wanted = 0
+        self.held = 0.0  # seconds that the share, and not the rate, made it wait
+
+    def note(self, reads: int, milliseconds: float) -> None:
+        """A round was read, and took so long."""
+        self.own += reads
+        self.own_ms += milliseconds
+        self.allowance -= reads
+
+    def look(self, now: float, load: Optional[Load]) -> None:
+        """The disks' account at this moment. Does nothing before a window has passed."""
+        passed = now - self.looked
+        if self.last is None or load is None or passed < self.WINDOW:
+            return
+        done = load.since(self.last)
+        others = max(done.requests - (self.own - self.before[0]), 0)
+        in_flight = (done.milliseconds - (self.own_ms - self.before[1])) / (passed * 1000)
+        if in_flight >= self.IDLE and others:
+            self.loaded_until = now + self.QUIET
+        if self.is_loaded(now) and self.share < 1:
+            earned = others * self.share / (1 - self.share)
+            self.allowance = min(self.allowance + earned, max(earned * self.SAVED / passed, self.wanted))
+        else:
+            self.allowance = 0.0
+        self.looked, self.last, self.before = now, load, (self.own, self.own_ms)
+
+    def is_loaded(self, now: float) -> bool:
+        """Whether others load the device."""
+        return now < self.loaded_until
+
+    def wait(self, now: float, reads: int) -> float:
+        """Seconds until a round of so many reads may be tried; 0: now."""
+        self.wanted = reads
+        wait = self.own / self.rate - (now - self.began) if self.rate else 0.0
+        if wait > 0:
+            return wait
+        if self.is_loaded(now) and self.share < 1 and self.allowance < reads:
+            self.held += self.WINDOW / 2
+            return self.WINDOW / 2
+        return 0.0
+
+    def made(self, load: Optional[Load]) -> float:
+        """The probe's share of all requests since it began; 0 where the kernel keeps no account."""
+        if self.first is None or load is None or not self.own:
+            return 0.0
+        return self.own / max(load.requests - self.first.requests, self.own)
