@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _localise, _probe, _spans, _stack, _sweep, _vdbench
@@ -18,11 +19,26 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Ques
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
 
 
-def sweep(run: Runner, run_fio: Callable[[float], Runner], path: str, params: Mapping[str, Any]) -> Dict[str, Any]:
+def sweep(run: Runner, run_fio: Callable[[float], Runner], path: str, params: Mapping[str, Any], check: bool = False) -> Dict[str, Any]:
     """Measure, and say it. *run_fio*: makes a runner for fio that takes so many seconds at most. Raises PlumblineError."""
     options, limits = _probe.read_options(params), _probe.read_limits(params)
     seen = observe(run, Questions(prove=False)) if params["layers"] else observe_maps(run)
-    target = _probe.look_at(path, seen)
+    if os.path.isdir(path):
+        if check:
+            return _unmeasured(path)
+        with _probe.scratch_target(path, seen, options.last_grain) as target:
+            return _sweep_target(run_fio, seen, target, options, limits, params)
+    return _sweep_target(run_fio, seen, _probe.look_at(path, seen), options, limits, params)
+
+
+def _sweep_target(
+    run_fio: Callable[[float], Runner],
+    seen: Observation,
+    target: _probe.Target,
+    options: _sweep.Options,
+    limits: _probe.Limits,
+    params: Mapping[str, Any],
+) -> Dict[str, Any]:
     options = options._replace(logical=target.logical, last_grain=_probe.last_grain(target, options.last_grain))
     measured = _probe.measure(target, options, limits)
     result = _verdict(seen, target, measured, options, limits)
@@ -35,6 +51,13 @@ def sweep(run: Runner, run_fio: Callable[[float], Runner], path: str, params: Ma
         result["table"] = [row.as_dict() for row in rows]
         result["report"] += _vdbench.render(target.title, rows, grain)
     return result
+
+
+def _unmeasured(path: str) -> Dict[str, Any]:
+    """What check mode returns for a directory, on which a scratch file would have to be written."""
+    why = "check mode: nothing is written, so there is no scratch file and nothing was measured"
+    numbers = {"phase_bytes": 0, "grain_bytes": 0, "ratio": 1.0, "expected_bytes": -1, "reads": 0, "read_bytes": 0, "seconds": 0.0, "share": 0.0}
+    return dict(numbers, verdict=_sweep.INCONCLUSIVE, contradicts=False, legs=[], reasons=[why], report=["%s: %s" % (path, why)])
 
 
 def expected_in(target: _probe.Target, found: _sweep.Verdict) -> int:

@@ -15,14 +15,15 @@ nowhere else. Should the file move meanwhile, other bytes are read, timed and fo
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import random
 import stat
 import time
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _localise, _spans, _stack, _sweep, _sysfs, _vdbench
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _localise, _scratch, _spans, _stack, _sweep, _sysfs, _vdbench
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._pace import Pace
@@ -42,7 +43,7 @@ RANGES = (
 )
 # (argv) → (return code, standard output, standard error)
 Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
-WHAT = "name a disk, a partition, a logical volume or a file"
+WHAT = "name a disk, a partition, a logical volume, a file, or the mount point of a filesystem"
 
 
 class Target(NamedTuple):
@@ -139,8 +140,20 @@ def target_of(seen: Observation, node: Node, path: str = "", spans: Sequence[_sp
     )
 
 
-def _look_at_file(path: str, device: int, seen: Observation) -> Target:
-    """Where the file's written data lies on the block device of its filesystem."""
+@contextlib.contextmanager
+def scratch_target(path: str, seen: Observation, grain: int) -> Iterator[Target]:
+    """A scratch file without a name on the filesystem of a directory, large enough for this grain on each of its disks; gone at the end."""
+    node = seen.nodes.get(_devno(os.stat(path).st_dev))
+    disks = max(len(seen.disk_of(node.devno)), 1) if node else 1
+    scratch = _scratch.create(path, PLACES * 2 * grain * disks)
+    try:
+        yield _look_at_file("a scratch file on %s" % path, os.fstat(scratch.fd).st_dev, seen, scratch.fd)
+    finally:
+        os.close(scratch.fd)
+
+
+def _look_at_file(path: str, device: int, seen: Observation, opened: int = -1) -> Target:
+    """Where the file's written data lies on the block device of its filesystem. *opened*: its descriptor, where it is open."""
     node = seen.nodes.get(_devno(device))
     kinds = {mount.fstype for mount in seen.mounts if mount.devno == _devno(device)}
     if node is None or not kinds or not kinds <= set(_spans.PLAIN_FILESYSTEMS):
@@ -149,11 +162,12 @@ def _look_at_file(path: str, device: int, seen: Observation) -> Target:
             "%s lies on %s; wanted a file on %s, where its extents are bytes of one block device" % (path, kind, ", ".join(_spans.PLAIN_FILESYSTEMS))
         )
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = opened if opened >= 0 else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             extents, realtime = _devio.read_extents(fd), _devio.is_realtime(fd)
         finally:
-            os.close(fd)
+            if opened < 0:
+                os.close(fd)
     except OSError as fault:
         raise PlumblineError("%s: where it lies could not be asked: %s" % (path, fault.strerror or fault)) from fault
     if realtime:

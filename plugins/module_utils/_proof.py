@@ -145,7 +145,8 @@ def _sweep(one: Mapping[str, Any]) -> Tuple[str, List[str]]:
     """A sweep fails a proof only where it contradicts the static one, since many drives hide a straddle."""
     report = [str(line) for line in one.get("report", [])]
     if one["contradicts"]:
-        return FAIL, report
+        look = ["look first at %s" % one["culprit"]] if one.get("culprit") else []
+        return FAIL, report[:1] + [str(reason) for reason in one.get("reasons", [])] + look
     return (INCONCLUSIVE, report[:1]) if one.get("verdict") == INCONCLUSIVE else (PASS, [])
 
 

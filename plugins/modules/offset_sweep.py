@@ -22,6 +22,8 @@ options:
     description:
       - A disk, a partition or a logical volume, by a name below C(/dev/disk/by-id) or a path; or a regular file on ext4, ext3, ext2 or
         XFS, for instance a data file of a running database.
+      - Or the mount point of one of these filesystems. A scratch file without a name is written there then (64 MiB on a pair of devices, half
+        of that on one), and is gone when the module ends, however it ends.
       - Offsets count from the first byte of the block device; for a file of that which its filesystem is on.
       - A file is read on its block device, at the addresses of those extents that were written, and nowhere else. The file itself, its
         lock and its time of access are left alone, and nothing that waits in the page cache is written out.
@@ -97,7 +99,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: The module never changes anything; check mode measures as well.
+    details: The module never changes anything, and check mode measures as well, but not on a mount point, where it would have to write.
   diff_mode:
     support: none
 notes:
@@ -288,7 +290,7 @@ def main():
     )
     try:
         need_root()
-        result = sweep(runner(module), lambda seconds: bound_runner(module, seconds), device_path(module.params["device"]), module.params)
+        result = sweep(runner(module), lambda seconds: bound_runner(module, seconds), device_path(module.params["device"]), module.params, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
     module.exit_json(changed=False, **result)

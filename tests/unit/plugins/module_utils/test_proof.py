@@ -13,7 +13,13 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Verify,
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host, spec
 
 SWEPT = {"verdict": "phase", "contradicts": False, "report": ["fine"]}
-OFF = {"verdict": "phase", "contradicts": True, "report": ["dm-0: fastest at offset 512 of 4 KiB", "the partition is off"]}
+OFF = {
+    "verdict": "phase",
+    "contradicts": True,
+    "report": ["dm-0: fastest at offset 512 of 4 KiB", "partition sda1 (…)"],
+    "reasons": ["by the kernel it is offset 0"],
+    "culprit": "partition sda1",
+}
 UNSURE = {"verdict": "inconclusive", "contradicts": False, "report": ["dm-0: inconclusive, the byte budget was spent"]}
 HIDDEN = {"verdict": "no_preference", "contradicts": False, "report": ["no offset is faster"]}
 FAST = {"verdict": "pass", "reasons": [], "report": ["0.97"]}
@@ -115,7 +121,7 @@ def test_the_digest_names_devices_stack_and_thresholds(host):
     [
         ([SWEPT, FAST], "pass", []),
         ([HIDDEN, FAST], "pass", []),
-        ([OFF, FAST], "fail", ["dm-0: fastest at offset 512 of 4 KiB", "the partition is off"]),
+        ([OFF, FAST], "fail", ["dm-0: fastest at offset 512 of 4 KiB", "by the kernel it is offset 0", "look first at partition sda1"]),
         ([UNSURE, FAST], "inconclusive", ["dm-0: inconclusive, the byte budget was spent"]),
         ([SWEPT, SLOW], "fail", ["rand_read: 0.52 of the raw devices; wanted 0.90"]),
         ([SWEPT, BUSY], "inconclusive", ["the CPU was 83 % busy"]),
