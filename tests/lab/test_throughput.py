@@ -52,9 +52,7 @@ LAYOUTS = {
     ),
     "three": Layout(
         "the same partitions, three striped LVs",
-        "pvcreate -q --dataalignment 1m {0} {1}; "
-        + STRIPE
-        + "for n in 0 1 2; do lvcreate -q -y -W n -n lv$n -i 2 -I 64k -l 30%VG bench; done",
+        "pvcreate -q --dataalignment 1m {0} {1}; " + STRIPE + "for n in 0 1 2; do lvcreate -q -y -W n -n lv$n -i 2 -I 64k -l 30%VG bench; done",
         ("/dev/bench/lv0", "/dev/bench/lv1", "/dev/bench/lv2"),
     ),
     "separate": Layout("one volume on each aligned partition", "true", ("{0}", "{1}")),
@@ -229,27 +227,26 @@ def test_a_busy_processor_makes_it_inconclusive(bench: Bench, harness: Harness, 
     assert found["verdict"] == "inconclusive" and "the CPUs were" in found["reasons"][0], found["report"]
 
 
+OURS = "printf 'label: gpt\\nstart=2048, name=\"plumbline:bench:0\"\\n' | sfdisk -q {disk0}; udevadm settle; "
+TWO = 'printf \'label: gpt\\nstart=2048, size=40960, name="plumbline:bench:0"\\nsize=40960, name="x"\\n\' | sfdisk -q {disk0}; udevadm settle'
+LV = OURS + "vgcreate -q fs {part0}; lvcreate -q -y -W n -n lv -l 20 fs; "
 FOREIGN = {
     "a disk": ("true", "{disk0}", "it is a disk [not_ours]"),
-    "a partition of others": (
-        "printf 'label: gpt\\nstart=2048, name=\"data\"\\n' | sfdisk -q --wipe always {disk0}; udevadm settle", "{part0}", "named 'data'"),
-    "ours among others": (
-        "printf 'label: gpt\\nstart=2048, size=40960, name=\"plumbline:bench:0\"\\nsize=40960, name=\"x\"\\n' | sfdisk -q --wipe always {disk0}; udevadm settle",
-        "{part0}", "one of 2 partitions"),
+    "a partition of others": ("printf 'label: gpt\\nstart=2048, name=\"data\"\\n' | sfdisk -q {disk0}; udevadm settle", "{part0}", "named 'data'"),
+    "ours among others": (TWO, "{part0}", "one of 2 partitions"),
     "an LV on whole disks": ("vgcreate -q whole {disk1}; lvcreate -q -y -W n -n lv -l 20 whole", "/dev/whole/lv", "is a disk, not a partition that this"),
     "a VG of which one PV is foreign": (
-        "vgcreate -q mixed {part0} {disk1}; lvcreate -q -y -W n -n lv -l 20 mixed {part0}", "/dev/mixed/lv", "is a disk, not a partition that this"),
-    "an LV with a filesystem": ("vgcreate -q fs {part0}; lvcreate -q -y -W n -n lv -l 20 fs; mkfs.ext4 -q /dev/fs/lv", "/dev/fs/lv", "it carries an ext filesystem"),
-    "an LV with another signature": (
-        "vgcreate -q fs {part0}; lvcreate -q -y -W n -n lv -l 20 fs; mkswap -q /dev/fs/lv", "/dev/fs/lv", "it carries a signature: swap"),
-    "a mounted LV": (
-        "vgcreate -q fs {part0}; lvcreate -q -y -W n -n lv -l 20 fs; mkfs.ext4 -q /dev/fs/lv; mkdir -p /pl/x; mount -o ro /dev/fs/lv /pl/x",
-        "/dev/fs/lv", "cannot be opened alone"),
-    "a PV": ("vgcreate -q fs {part0}; lvcreate -q -y -W n -n lv -l 20 fs", "{part0}", "cannot be opened alone"),
-    "a PV without a VG": ("pvcreate -q {part0}", "{part0}", "it is an LVM PV of no VG"),
-    "an LV with a snapshot": (
-        "vgcreate -q fs {part0}; lvcreate -q -y -W n -n lv -l 20 fs; lvcreate -q -y -s -n snap -l 5 /dev/fs/lv", "/dev/fs/lv", "mapping of kind snapshot-origin"),
-}  # fmt: skip
+        OURS + "vgcreate -q mixed {part0} {disk1}; lvcreate -q -y -W n -n lv -l 20 mixed {part0}",
+        "/dev/mixed/lv",
+        "is a disk, not a partition that this",
+    ),
+    "an LV with a filesystem": (LV + "mkfs.ext4 -q /dev/fs/lv", "/dev/fs/lv", "it carries an ext filesystem"),
+    "an LV with another signature": (LV + "mkswap -q /dev/fs/lv", "/dev/fs/lv", "it carries a signature: swap"),
+    "a mounted LV": (LV + "mkfs.ext4 -q /dev/fs/lv; mkdir -p /pl/x; mount -o ro /dev/fs/lv /pl/x", "/dev/fs/lv", "cannot be opened alone"),
+    "a PV": (LV, "{part0}", "cannot be opened alone"),
+    "a PV without a VG": (OURS + "pvcreate -q {part0}", "{part0}", "it is an LVM PV of no VG"),
+    "an LV with a snapshot": (LV + "lvcreate -q -y -s -n snap -l 5 /dev/fs/lv", "/dev/fs/lv", "mapping of kind snapshot-origin"),
+}
 
 
 @pytest.mark.parametrize("what", FOREIGN)
@@ -258,13 +255,8 @@ def test_what_may_not_be_written_to(bench: Bench, harness: Harness, plugged: dic
     make, volume, words = FOREIGN[what]
     disks = pair(plugged)
     names = {f"disk{number}": disk.path for number, disk in enumerate(disks)} | {f"part{number}": disk.part() for number, disk in enumerate(disks)}
-    table = 'label: gpt\\nstart=2048, name="plumbline:bench:0"\\n'
     try:
-        if "{part0}" in make and "sfdisk" not in make:
-            harness.must(f"printf '{table}' | sfdisk -q {disks[0].path}; udevadm settle")
-        if what.startswith("a PV") or volume == "{part0}":
-            harness.must(f"test -e {disks[0].part()} || {{ printf '{table}' | sfdisk -q {disks[0].path}; udevadm settle; }}")
-        harness.must(make.replace("{disk0}", names["disk0"]).replace("{disk1}", names["disk1"]).replace("{part0}", names["part0"]) + "; udevadm settle")
+        harness.must(make.format(**names))
         with bench.untouched(*disks):
             found = harness.module("throughput", {**QUICK, "volumes": [volume.format(**names)], "write": True, "span": "16MiB"})
         assert_error(found, words)
@@ -292,7 +284,9 @@ def test_check_mode_writes_nothing(bench: Bench, harness: Harness, plugged: dict
         ("true", {"baseline": "raw.json"}, "wanted an absolute path in a directory that exists"),
     ],
 )
-def test_filesystems_that_cannot_be_measured(bench: Bench, harness: Harness, plugged: dict[str, Disk], prepare: str, options: dict[str, Any], words: str) -> None:
+def test_filesystems_that_cannot_be_measured(
+    bench: Bench, harness: Harness, plugged: dict[str, Disk], prepare: str, options: dict[str, Any], words: str
+) -> None:
     disks = pair(plugged)
     with built(bench, harness, disks, LAYOUTS["single"]) as (volume,):
         ext4(harness, volume, "/pl/data")

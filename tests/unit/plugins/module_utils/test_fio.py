@@ -95,7 +95,12 @@ def test_reports_that_say_nothing(text, words):
     "code, out, err, said",
     [
         # fio 3.33, verbatim
-        (1, "", "fio: engine libaiox not loadable\nfio: failed to load engine\n", "engine libaiox not loadable; install the package with fio's libaio engine (fio-engine-libaio)"),
+        (
+            1,
+            "",
+            "fio: engine libaiox not loadable\nfio: failed to load engine\n",
+            "engine libaiox not loadable; install the package with fio's libaio engine (fio-engine-libaio)",
+        ),
         (
             1,
             "fio: pid=22442, err=2/file:filesetup.c:805, func=open(/dev/not-there), error=No such file or directory\n{\n}\n",

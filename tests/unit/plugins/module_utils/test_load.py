@@ -131,7 +131,9 @@ def test_a_volume_that_may_not_be_written_to(what):
     assert any(one == name and words in text for one, text in reasons), reasons
 
 
-@pytest.mark.parametrize("name, more, words", [("data", (), "named 'data'"), ("plumbline:x", (), "named 'plumbline:x'"), ("plumbline:p:0", ("b",), "one of 2 partitions")])
+@pytest.mark.parametrize(
+    "name, more, words", [("data", (), "named 'data'"), ("plumbline:x", (), "named 'plumbline:x'"), ("plumbline:p:0", ("b",), "one of 2 partitions")]
+)
 def test_partitions_of_others(name, more, words):
     host = Host()
     disk = host.disk()
@@ -234,7 +236,9 @@ def test_output_and_processors():
     assert out == "done\n" and 0 <= busy <= 1
 
 
-@pytest.mark.parametrize("program", ["import sys; print('fio: no way', file=sys.stderr); sys.exit(1)", "import time; time.sleep(0.3); import sys; sys.exit('fio: no way')"])
+@pytest.mark.parametrize(
+    "program", ["import sys; print('fio: no way', file=sys.stderr); sys.exit(1)", "import time; time.sleep(0.3); import sys; sys.exit('fio: no way')"]
+)
 def test_a_failure(program):
     with pytest.raises(PlumblineError, match="fio failed in a test: no way"):
         _load.run_fio([sys.executable, "-c", program], 0.05, 0.1, "a test")
