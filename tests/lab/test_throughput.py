@@ -20,7 +20,7 @@ from plumblab import state as states
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = 8 * KIB
 # Two channels of pages of 8 KiB: slow enough that the guest's processors are not what is measured.
-FLASH = {"page_size": PAGE, "channels": 2, "program_us": 1100, "read_us": 900, "rmw_us": 50, "transfer_us": 10}
+FLASH = {"page_size": PAGE, "channels": 2, "program_us": 3000, "read_us": 2500, "rmw_us": 50, "transfer_us": 10}
 DISKS = [
     *({"name": f"flash{number}", "bus": "nvme", "size": "192MiB", "serial": f"FLASH{number}", "simulated": FLASH} for number in range(2)),
     {"name": "gone", "bus": "nvme", "size": "64MiB", "serial": "GONE"},
@@ -52,9 +52,7 @@ LAYOUTS = {
     ),
     "three": Layout(
         "the same partitions, three striped LVs",
-        "pvcreate -q --dataalignment 1m {0} {1}; "
-        + STRIPE
-        + "for n in 0 1 2; do lvcreate -q -y -W n -n lv$n -i 2 -I 64k -l 30%VG bench; done",
+        "pvcreate -q --dataalignment 1m {0} {1}; " + STRIPE + "for n in 0 1 2; do lvcreate -q -y -W n -n lv$n -i 2 -I 64k -l 30%VG bench; done",
         ("/dev/bench/lv0", "/dev/bench/lv1", "/dev/bench/lv2"),
     ),
     "separate": Layout("one volume on each aligned partition", "true", ("{0}", "{1}")),
@@ -131,3 +129,217 @@ def test_the_layouts_of_the_article(bench: Bench, harness: Harness, plugged: dic
     else:
         assert one["verdict"] == "pass" and one["low"] >= 0.90, one
         assert 0.95 <= factor <= 1.1
+
+
+def ext4(harness: Harness, volume: str, mount: str, options: str = "") -> None:
+    """A mounted filesystem."""
+    harness.must(f"mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 {volume}; mkdir -p {mount}; mount {options} {volume} {mount}")
+
+
+def test_a_volume_in_use_and_its_baseline(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    """Reads where a scratch file lies; the raw rates are kept with the devices' identities, reused, and refused for other devices."""
+    disks = pair(plugged)
+    home = "/pl/baseline.json"
+    with built(bench, harness, disks, LAYOUTS["single"]) as (volume,):
+        ext4(harness, volume, "/pl/data")
+        before = harness.must("stat -f -c '%f %d' /pl/data")
+        options = {"paths": ["/pl/data"], "scratch_size": "24MiB", "jobs": ["rand_read"], "baseline": home}
+        found = measure(harness, **options)
+        print("\n".join(found["report"]))
+        assert found["jobs"][0]["verdict"] == "pass", found["report"]
+        assert found["written_bytes"] == 24 * MIB and found["read_bytes"] > MIB
+        assert [leg["device"] for leg in found["legs"]] == [disk.kernel for disk in disks]
+        assert harness.must("stat -c '%a %u' " + home).split() == ["600", "0"]
+        assert harness.must("sync; stat -f -c '%f %d' /pl/data") == before, "the scratch file is still there"
+        # Its rates are used instead of loading the legs, which the host's counters show.
+        again = measure(harness, **options, reuse_baseline=True)
+        assert any("Not interleaved" in line for line in again["report"])
+        assert again["baseline"] == found["baseline"] and again["jobs"][0]["raw_iops"] == 0
+        assert again["jobs"][0]["raw_mib_s"] == pytest.approx(found["jobs"][0]["raw_mib_s"], rel=0.01)
+        # A baseline of other devices is refused by name, whether it is to be reused or not.
+        kept = harness.must("cat " + home)
+        harness.must(f"sed -i 's/FLASH1/OTHER9/' {home}")
+        for reuse in (True, False):
+            refused = harness.module("throughput", {**QUICK, **options, "reuse_baseline": reuse})
+            assert_error(refused, f"baseline {home} is of", "OTHER9", "these are", "FLASH1")
+        assert harness.must("cat " + home) == kept.replace("FLASH1", "OTHER9")
+
+
+def background(harness: Harness, options: dict[str, Any]) -> None:
+    """Start the module apart from the server; its process is in /run/measuring.pid, its result goes to /run/measuring.json."""
+    call = json.dumps({"ANSIBLE_MODULE_ARGS": {**QUICK, **options}})
+    script = (
+        f"import os, sys; sys.path.insert(0, {HOME!r}); os.setsid(); open('/run/measuring.pid', 'w').write(str(os.getpid()))\n"
+        "from ansible.module_utils import basic\n"
+        f"basic._ANSIBLE_ARGS = {call!r}.encode(); basic._ANSIBLE_PROFILE = 'legacy'\n"
+        "from ansible_collections.plumbline.ssd.plugins.modules import throughput\n"
+        "throughput.main()\n"
+    )
+    harness.must("rm -f /run/measuring.*")
+    harness.must(f"cat > /run/measuring.py <<'END'\n{script}\nEND\nnohup python3 /run/measuring.py > /run/measuring.json 2> /run/measuring.err < /dev/null &")
+
+
+NOMERGES = "cat /sys/class/block/{0}/queue/nomerges /sys/class/block/{1}/queue/nomerges /sys/class/block/{2}/queue/nomerges"
+
+
+def test_killed_in_the_middle(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    """After SIGKILL there is no fio, no scratch file, and the queues merge again as before."""
+    disks = pair(plugged)
+    with built(bench, harness, disks, LAYOUTS["single"]) as (volume,):
+        ext4(harness, volume, "/pl/data")
+        dm = harness.must(f"basename $(realpath {volume})").strip()
+        queues = NOMERGES.format(disks[0].kernel, disks[1].kernel, dm)
+        harness.must(f"echo 1 > /sys/class/block/{disks[0].kernel}/queue/nomerges")
+        free = harness.must("sync; stat -f -c '%f %d' /pl/data")
+        before = harness.must(queues)
+        background(harness, {"paths": ["/pl/data"], "scratch_size": "24MiB", "jobs": ["seq_read"], "nomerges": True, "block_seconds": 4})
+        bench.wait("pgrep -x fio", 30)
+        assert harness.must(queues).split() == ["2", "2", "2"]
+        assert harness.must("sync; stat -f -c '%f %d' /pl/data") != free, "there was no scratch file to begin with"
+        harness.must("kill -KILL $(cat /run/measuring.pid)")
+        bench.wait("! pgrep -x fio && ! pgrep -f measuring.py", 10)
+        assert harness.must(queues) == before
+        bench.wait(f"sync; test \"$(stat -f -c '%f %d' /pl/data)\" = '{free.strip()}'", 10)
+        assert harness.must("ipcs -m | grep -c '^0x' || true").strip() == "0"
+
+
+def test_settings_are_reported_and_put_back(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    disks = pair(plugged)
+    with built(bench, harness, disks, LAYOUTS["single"]) as (volume,):
+        dm = harness.must(f"basename $(realpath {volume})").strip()
+        queues = NOMERGES.format(disks[0].kernel, disks[1].kernel, dm)
+        before = harness.must(queues)
+        with bench.untouched(*disks):
+            found = measure(harness, volumes=[volume], jobs=["seq_read"], nomerges=True, max_seconds=1, block_seconds=0.5)
+        assert found["verdict"] == "inconclusive" and "12 are the fewest" in found["reasons"][0]
+        assert sorted(found["nomerges"]) == sorted(f"/sys/class/block/{name}/queue/nomerges" for name in (disks[0].kernel, disks[1].kernel, dm))
+        assert harness.must(queues) == before
+
+
+def test_a_busy_processor_makes_it_inconclusive(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    disks = pair(plugged)
+    with built(bench, harness, disks, LAYOUTS["separate"]) as volumes, bench.untouched(*disks):
+        harness.must("nohup timeout 60 sh -c 'while :; do :; done' > /dev/null 2>&1 & nohup timeout 60 sh -c 'while :; do :; done' > /dev/null 2>&1 & true")
+        try:
+            found = measure(harness, volumes=volumes, jobs=["rand_read"], block_seconds=0.5, max_seconds=30)
+        finally:
+            harness.must("for one in $(pgrep -f 'while :; do :; done'); do kill $one || true; done 2> /dev/null")
+    assert found["verdict"] == "inconclusive" and "the CPUs were" in found["reasons"][0], found["report"]
+
+
+OURS = "printf 'label: gpt\\nstart=2048, name=\"plumbline:bench:0\"\\n' | sfdisk -q {disk0}; udevadm settle; "
+TWO = 'printf \'label: gpt\\nstart=2048, size=40960, name="plumbline:bench:0"\\nsize=40960, name="x"\\n\' | sfdisk -q {disk0}; udevadm settle'
+LV = OURS + "vgcreate -q fs {part0}; lvcreate -q -y -W n -n lv -l 20 fs; "
+FOREIGN = {
+    "a disk": ("true", "{disk0}", "it is a disk [not_ours]"),
+    "a partition of others": ("printf 'label: gpt\\nstart=2048, name=\"data\"\\n' | sfdisk -q {disk0}; udevadm settle", "{part0}", "named 'data'"),
+    "ours among others": (TWO, "{part0}", "one of 2 partitions"),
+    "an LV on whole disks": ("vgcreate -q whole {disk1}; lvcreate -q -y -W n -n lv -l 20 whole", "/dev/whole/lv", "is a disk, not a partition that this"),
+    "a VG of which one PV is foreign": (
+        OURS + "vgcreate -q mixed {part0} {disk1}; lvcreate -q -y -W n -n lv -l 20 mixed {part0}",
+        "/dev/mixed/lv",
+        "is a disk, not a partition that this",
+    ),
+    "an LV with a filesystem": (LV + "mkfs.ext4 -q /dev/fs/lv", "/dev/fs/lv", "it carries an ext filesystem"),
+    "an LV with another signature": (LV + "mkswap -q /dev/fs/lv", "/dev/fs/lv", "it carries a signature: swap"),
+    "a mounted LV": (LV + "mkfs.ext4 -q /dev/fs/lv; mkdir -p /pl/x; mount -o ro /dev/fs/lv /pl/x", "/dev/fs/lv", "cannot be opened alone"),
+    "a PV": (LV, "{part0}", "cannot be opened alone"),
+    "a PV without a VG": (OURS + "pvcreate -q {part0}", "{part0}", "it is an LVM PV of no VG"),
+    "an LV with a snapshot": (LV + "lvcreate -q -y -s -n snap -l 5 /dev/fs/lv", "/dev/fs/lv", "mapping of kind snapshot-origin"),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_may_not_be_written_to(bench: Bench, harness: Harness, plugged: dict[str, Disk], what: str) -> None:
+    """One line that names what was found, and the drives see no write."""
+    make, volume, words = FOREIGN[what]
+    disks = pair(plugged)
+    names = {f"disk{number}": disk.path for number, disk in enumerate(disks)} | {f"part{number}": disk.part() for number, disk in enumerate(disks)}
+    try:
+        harness.must(make.format(**names))
+        with bench.untouched(*disks):
+            found = harness.module("throughput", {**QUICK, "volumes": [volume.format(**names)], "write": True, "span": "16MiB"})
+        assert_error(found, words)
+    finally:
+        bench.clean(*disks)
+
+
+def test_check_mode_writes_nothing(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    disks = pair(plugged)
+    with built(bench, harness, disks, LAYOUTS["single"]) as volumes:
+        with bench.untouched(*disks):
+            found = harness.module("throughput", {**QUICK, "volumes": volumes, "write": True}, check=True)
+        assert (found["verdict"], found["jobs"], found["written_bytes"]) == ("inconclusive", [], 0), found
+        assert "check mode" in found["reasons"][0]
+
+
+@pytest.mark.parametrize(
+    "prepare, options, words",
+    [
+        ("mount -o remount,ro /pl/data", {}, "/pl/data is mounted read-only"),
+        ("fallocate -l $(($(stat -f -c '%a*%S' /pl/data) - 30*1024*1024)) /pl/data/full", {}, "wanted twice the scratch file, 32 MiB"),
+        ("true", {"paths": ["/pl/none"]}, "/pl/none is no directory"),
+        ("true", {"paths": ["/run"]}, "/run is not on one block device"),
+        ("true", {"paths": ["/pl/data", "/pl/data/lost+found"]}, "is on the same volume as another of the paths"),
+        ("true", {"baseline": "raw.json"}, "wanted an absolute path in a directory that exists"),
+    ],
+)
+def test_filesystems_that_cannot_be_measured(
+    bench: Bench, harness: Harness, plugged: dict[str, Disk], prepare: str, options: dict[str, Any], words: str
+) -> None:
+    disks = pair(plugged)
+    with built(bench, harness, disks, LAYOUTS["single"]) as (volume,):
+        ext4(harness, volume, "/pl/data")
+        harness.must(prepare)
+        found = harness.module("throughput", {**QUICK, "paths": ["/pl/data"], "scratch_size": "16MiB", **options})
+        assert_error(found, words)
+
+
+def test_without_fio(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    with bench.untouched():
+        found = harness.module("throughput", {"volumes": [plugged["flash0"].path]}, env={"PATH": "/usr/sbin:/sbin"})
+    assert_error(found, "fio is not on this host; nothing was measured: install the package fio")
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({}, "volumes, paths: wanted one of them"),
+        ({"volumes": ["/dev/x"], "paths": ["/x"]}, "volumes, paths: wanted one of them"),
+        ({"volumes": ["/dev/not-there"]}, "/dev/not-there is not there"),
+        ({"volumes": ["/etc/fstab"]}, "/etc/fstab is no block device"),
+        ({"volumes": ["{0}", "{0}"]}, "is named twice"),
+        ({"volumes": ["{0}"], "jobs": ["seq_write"]}, "seq_write writes; that takes write: true"),
+        ({"volumes": ["{0}"], "jobs": ["seq_reed"]}, "did you mean 'seq_read'?"),
+    ],
+)
+def test_a_request_that_makes_no_sense(harness: Harness, plugged: dict[str, Disk], options: dict[str, Any], words: str) -> None:
+    volumes = [name.format(plugged["flash0"].path) for name in options.get("volumes", [])]
+    assert_error(harness.module("throughput", {**options, "volumes": volumes}), words)
+
+
+def test_unplugged_in_the_middle(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    """fio's own words in one line, and no process behind."""
+    disk = plugged["gone"]
+    background(harness, {"volumes": [disk.path], "jobs": ["rand_read"], "block_seconds": 5})
+    bench.wait("pgrep -x fio", 30)
+    time.sleep(1)
+    try:
+        with states.exclusive(bench.paths):
+            plugging.detach(bench.paths, [disk.name], release=False)
+        bench.wait("! pgrep -x fio && ! pgrep -f measuring.py", 60)
+        said_there = harness.must("cat /run/measuring.json /run/measuring.err")
+        found = json.loads(harness.must("cat /run/measuring.json"))
+        assert "Traceback" not in said_there
+        assert found["failed"] and found["msg"].startswith("fio failed in rand_read on the ") and disk.kernel in found["msg"], found
+        assert "\n" not in found["msg"]
+        assert harness.run(f"test -e {disk.path}")[0] != 0, "a file stands where the device was"
+    finally:
+        with states.exclusive(bench.paths):
+            plugging.attach(bench.paths, [one for one in _declared() if one.name == disk.name], fresh=True)
+
+
+def _declared() -> list[Any]:
+    from plumblab.disks import parse
+
+    return [parse(dict(entry)) for entry in DISKS]

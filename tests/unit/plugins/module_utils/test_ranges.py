@@ -59,10 +59,15 @@ def test_segments_are_followed_apart():
     """An LV that was extended: striped first, then linear on one leg."""
     host = Host()
     one, two = (host.part(disk, MIB, GIB) for disk in host.pair())
-    devno = host.mapped("vg-lv", (Segment(0, 32 * MIB, "striped", 64 * KIB, ((one, MIB), (two, MIB))), Segment(32 * MIB, 32 * MIB, "linear", 0, ((two, 100 * MIB),))))
+    first = Segment(0, 32 * MIB, "striped", 64 * KIB, ((one, MIB), (two, MIB)))
+    devno = host.mapped("vg-lv", (first, Segment(32 * MIB, 32 * MIB, "linear", 0, ((two, 100 * MIB),))))
     mapped = _ranges.map_volume(host.seen.nodes, devno, [Span(16 * MIB, 32 * MIB)])
     assert mapped.spans == (Span(16 * MIB, 16 * MIB), Span(32 * MIB, 16 * MIB))
-    assert [(piece.node, piece.start, piece.length) for piece in mapped.pieces] == [(one, 9 * MIB, 8 * MIB), (two, 9 * MIB, 8 * MIB), (two, 100 * MIB, 16 * MIB)]
+    assert [(piece.node, piece.start, piece.length) for piece in mapped.pieces] == [
+        (one, 9 * MIB, 8 * MIB),
+        (two, 9 * MIB, 8 * MIB),
+        (two, 100 * MIB, 16 * MIB),
+    ]
 
 
 def test_volumes_side_by_side_are_joined():

@@ -28,14 +28,14 @@ def read(files):
 
 
 def test_changed_within_and_put_back_afterwards(files):
-    with _settings.changed({path: "2" for path in files}) as old:
+    with _settings.changed(dict.fromkeys(files, "2")) as old:
         assert old == files
         assert set(read(files).values()) == {"2"}
     assert read(files) == files
 
 
 def test_put_back_after_an_error(files):
-    with pytest.raises(ValueError), _settings.changed({path: "2" for path in files}):
+    with pytest.raises(ValueError), _settings.changed(dict.fromkeys(files, "2")):
         raise ValueError
     assert read(files) == files
 
@@ -55,7 +55,7 @@ def test_one_that_cannot_be_read(files):
 
 def test_one_that_goes_away_with_its_device(files):
     gone = min(files)
-    with _settings.changed({path: "2" for path in files}):
+    with _settings.changed(dict.fromkeys(files, "2")):
         os.unlink(gone)
     assert {path: value for path, value in files.items() if path != gone} == read(sorted(files)[1:])
 
@@ -65,7 +65,7 @@ def test_put_back_by_the_guardian_when_we_are_killed(files, number):
     child = os.fork()
     if child == 0:
         try:
-            with _settings.changed({path: "2" for path in files}):
+            with _settings.changed(dict.fromkeys(files, "2")):
                 time.sleep(60)
         finally:
             os._exit(1)
@@ -86,7 +86,7 @@ def test_the_guardian_outlives_its_group_and_holds_nothing_open(files):
     if child == 0:
         try:
             os.setsid()
-            with _settings.changed({path: "2" for path in files}):
+            with _settings.changed(dict.fromkeys(files, "2")):
                 os.write(writing, b"x")
                 time.sleep(60)
         finally:
