@@ -40,7 +40,8 @@ class Pace:
         """*load*: None where the kernel keeps no account, so that only the rate holds."""
         self.rate = reads_per_second
         self.share = max_share
-        self.began = self.looked = now
+        self.looked = now
+        self.free_at = now  # when the rate allows the next round
         self.first = self.last = load
         self.own = 0
         self.own_ms = 0.0
@@ -50,8 +51,10 @@ class Pace:
         self.wanted = 0
         self.held = 0.0  # seconds that the share, and not the rate, made it wait
 
-    def note(self, reads: int, milliseconds: float) -> None:
-        """A round was read, and took so long."""
+    def note(self, began: float, reads: int, milliseconds: float) -> None:
+        """A round was read: since when, and the milliseconds that its reads took."""
+        if self.rate:  # what was late is made up for within a window; no burst follows a longer pause
+            self.free_at = max(self.free_at, began - self.WINDOW) + reads / self.rate
         self.own += reads
         self.own_ms += milliseconds
         self.allowance -= reads
@@ -80,9 +83,8 @@ class Pace:
     def wait(self, now: float, reads: int) -> float:
         """Seconds until a round of so many reads may be tried; 0: now."""
         self.wanted = reads
-        wait = self.own / self.rate - (now - self.began) if self.rate else 0.0
-        if wait > 0:
-            return wait
+        if self.free_at > now:
+            return self.free_at - now
         if self.is_loaded(now) and self.share < 1 and self.allowance < reads:
             self.held += self.WINDOW / 2
             return self.WINDOW / 2

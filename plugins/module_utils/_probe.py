@@ -267,7 +267,7 @@ class Probe:
                 break
             time.sleep(max(min(wait, self.began + self.limits.max_seconds - now), 0))
         latencies = self._time(places, size)
-        self.pace.note(len(places), sum(latencies) / 1000)
+        self.pace.note(now, len(places), sum(latencies) / 1000)
         return latencies
 
     def _time(self, places: Sequence[int], size: int) -> List[float]:
@@ -291,8 +291,9 @@ class Probe:
         """What to say of an access that failed."""
         gone = self._gone()
         if gone:
-            why = fault.strerror or str(fault)
-            return "%s: %s went away while it was measured (%s at byte %d); see the kernel's log" % (self.target.path, gone, why, place)
+            return "%s: %s went away while it was measured (%s at byte %d); see the kernel's log" % (
+                self.target.path, gone, fault.strerror or fault, place,
+            )  # fmt: skip
         return "%s: the %d bytes at byte %d could not be read: %s; the sweep proves nothing on a device with read errors" % (
             self.target.path, size, place, fault.strerror or fault,
         )  # fmt: skip
@@ -379,7 +380,10 @@ def _at_edge(probe: Probe, grain: int) -> int:
 
 
 def measure_table(run_fio: Callable[[float], Runner], target: Target, found: _sweep.Verdict, seconds: float) -> Tuple[int, List[_vdbench.Row]]:
-    """Reads at every offset, many at a time, by fio: (bytes of a read, rows). Raises PlumblineError where fio is missing or fails, or there is too little room."""
+    """Reads at every offset, many at a time, by fio: (bytes of a read, rows).
+
+    Raises PlumblineError where fio is missing or fails, or there is too little room.
+    """
     grain = found.grain if found.verdict == _sweep.PHASE else _sweep.first_grain(target.logical)
     span = max(target.spans or [(0, target.size)], key=lambda one: one[1])
     if span[1] < PLACES * 2 * grain:

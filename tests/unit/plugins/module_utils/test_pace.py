@@ -29,9 +29,10 @@ def run(others, seconds=10.0, rate=500, share=0.02, reads=8, latency_ms=0.2, eac
         if wait > 0:
             pass_time(max(wait, 1e-6))  # a float's last digit would not move the clock
             continue
+        began = now
         pass_time(reads * latency_ms / 1000)
         own += reads
-        pace.note(reads, reads * latency_ms)
+        pace.note(began, reads, reads * latency_ms)
     return pace, load(), own, foreign
 
 
