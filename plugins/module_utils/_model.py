@@ -133,6 +133,7 @@ class Ext4(NamedTuple):
     inodes: int
     features: Tuple[str, ...] = ()
     errors: str = ""
+    made: int = 0  # seconds since 1970
 
 
 class Pv(NamedTuple):

@@ -597,6 +597,13 @@ def volume_devices(plan: StackPlan, seen: Observation) -> List[str]:
     return [_volume_device(plan, seen, number, volume)[0] for number, volume in enumerate(plan.spec.volumes)]
 
 
+def volume_births(plan: StackPlan, seen: Observation) -> List[int]:
+    """When the filesystem of each volume was made, in seconds since 1970; 0 where there is none."""
+    nodes = [_volume_device(plan, seen, number, volume)[1] for number, volume in enumerate(plan.spec.volumes)]
+    found = [seen.filesystems.get(node.devno) if node else None for node in nodes]
+    return [one.made if one else 0 for one in found]
+
+
 def _volume_legs(plan: StackPlan, number: int) -> List[Leg]:
     ordered = sorted(plan.legs, key=lambda one: one.index)
     return ordered if plan.spec.layout == "striped" else [ordered[number]]

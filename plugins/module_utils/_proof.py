@@ -8,8 +8,8 @@
 
 """Which proof a stack needs, and what all that was measured of it comes to. Pure.
 
-A proof is of exactly one stack on exactly these devices under exactly these thresholds: its digest names them. The
-record of the last one is kept on the host. A record that did not pass is never taken for one that did, whatever happened since.
+A proof is of exactly one stack on exactly these devices under exactly these thresholds: its digest names them; and of the very
+filesystems that were there: their birth does. The record of the last one is kept on the host. A record that did not pass is never taken for one that did, whatever happened since.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan import Plan, StackPlan, volume_devices
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import Plan, StackPlan, volume_births, volume_devices
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Verify
 
 PASS = "pass"
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")  # of a stack; it becomes a file's n
 
 
 def digest_of(plan: StackPlan, seen: Observation, verify: Verify) -> str:
-    """Names what a proof is of: the stack, the identities of its devices, and the thresholds."""
+    """Names what a proof is of: the stack, the identities of its devices, and the thresholds. The same before and after it is built."""
     spec = plan.spec
     what = {
         "format": FORMAT,
@@ -56,7 +56,8 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
     for stack in plan.stacks:
         digest = digest_of(stack, seen, verify)
         record = records.get(stack.spec.name, {})
-        same = record.get("digest") == digest
+        made = volume_births(stack, seen)
+        same = record.get("digest") == digest and record.get("made") == made
         stored = str(record.get("verdict", "")) if same else ""
         due = bool(verify.measures) and (verify.policy == "always" or (verify.policy == "unproven" and stored != PASS))
         devices = volume_devices(stack, seen)
@@ -65,6 +66,7 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
             {
                 "stack": stack.spec.name,
                 "digest": digest,
+                "made": made,
                 "stored": stored,
                 "stored_time": str(record.get("time", "")) if same else "",
                 "due": due,
@@ -104,7 +106,8 @@ _WANTED = ("stack", "digest")
 def check_proofs(wanted: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """The proofs as they were planned. Raises PlumblineError where they are not."""
     for proof in wanted:
-        if not all(isinstance(proof.get(key), str) and proof[key] for key in _WANTED) or not _NAME.fullmatch(proof["stack"]):
+        whole = all(isinstance(proof.get(key), str) and proof[key] for key in _WANTED) and isinstance(proof.get("made"), list)
+        if not whole or not _NAME.fullmatch(proof["stack"]):
             raise PlumblineError("proofs: found %s; wanted what stack_plan lists as proofs" % (", ".join(sorted(map(str, proof))) or "nothing"))
     return wanted
 
@@ -151,22 +154,29 @@ def _sweep(one: Mapping[str, Any]) -> Tuple[str, List[str]]:
 
 
 def record_of(proof: Mapping[str, Any], measured: Sequence[Mapping[str, Any]], when: str, final: bool, before: Record) -> Dict[str, Any]:
-    """What is kept on the host. Measured writes stay in it for as long as it is of the same digest, and count: they cannot be measured again."""
-    writes = [one for one in measured if one.get("writes")]
-    if not writes and before.get("digest") == proof["digest"]:
-        writes = [one for one in before.get("writes", []) if isinstance(one, Mapping)]
-    reads = [one for one in measured if not one.get("writes")]
-    verdict, reasons = judge(reads + writes if final else writes)
+    """What is kept on the host. *final* False: what was measured by writing, before there were filesystems.
+
+    Writes stay in the record of a stack until it is built anew, and count: they cannot be measured again.
+    """
+    reads, writes = (measured, _writes(proof, before)) if final else ([], measured)
+    verdict, reasons = judge([*reads, *writes])
     return {
         "format": FORMAT,
         "stack": proof["stack"],
         "digest": proof["digest"],
+        "made": proof["made"],
         "time": when,
         "verdict": verdict if final else UNFINISHED,
         "reasons": reasons,
-        "writes": writes,
-        "measured": reads,
+        "writes": list(writes),
+        "measured": list(reads),
     }
+
+
+def _writes(proof: Mapping[str, Any], before: Record) -> Sequence[Mapping[str, Any]]:
+    """What was measured by writing before just these filesystems were made."""
+    same = before.get("made") == proof["made"] or before.get("verdict") == UNFINISHED
+    return [one for one in before.get("writes", []) if isinstance(one, Mapping)] if same and before.get("digest") == proof["digest"] else []
 
 
 def worst(verdicts: Sequence[str]) -> str:

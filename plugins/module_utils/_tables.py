@@ -121,4 +121,5 @@ def parse_ext4(raw: bytes) -> Optional[Ext4]:
         inodes=inodes,
         features=tuple(features),
         errors=_ERRORS.get(struct.unpack_from("<H", raw, 0x3C)[0], ""),
+        made=struct.unpack_from("<I", raw, 0x108)[0] | raw[0x276] << 32,
     )

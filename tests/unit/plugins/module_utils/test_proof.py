@@ -25,7 +25,8 @@ HIDDEN = {"verdict": "no_preference", "contradicts": False, "report": ["no offse
 FAST = {"verdict": "pass", "reasons": [], "report": ["0.97"]}
 SLOW = {"verdict": "fail", "reasons": ["rand_read: 0.52 of the raw devices; wanted 0.90"], "report": []}
 BUSY = {"verdict": "inconclusive", "reasons": ["the CPU was 83 % busy"], "report": []}
-PROOF = {"stack": "pgdata", "digest": "d1"}
+PROOF = {"stack": "pgdata", "digest": "d1", "made": [7]}
+BARE = dict(PROOF, made=[0])  # before its filesystem is made
 
 
 def of(result, volume="data", stack="pgdata"):
@@ -75,8 +76,8 @@ def test_a_new_stack_is_due_and_its_volumes_are_bare(host):
 )
 def test_policy(host, policy, stored, due):
     verify = read_verify({"policy": policy})
-    digest = proofs(host, verify)[0]["digest"]
-    records = {} if stored is None else {"pgdata": {"digest": digest, "verdict": stored, "time": "2026-01-02T03:04:05Z"}}
+    first = proofs(host, verify)[0]
+    records = {} if stored is None else {"pgdata": {"digest": first["digest"], "made": first["made"], "verdict": stored, "time": "2026-01-02T03:04:05Z"}}
     (proof,) = proofs(host, verify, records)
     assert proof["due"] is due
     assert proof["stored"] == (stored or "")
@@ -152,7 +153,7 @@ def test_a_reason_names_its_volume():
 
 # --- what is kept ------------------------------------------------------------------------------------
 
-WRITES = [dict(SLOW, writes=True)]
+WRITES = [SLOW]
 
 
 def test_writes_are_kept_before_there_is_a_verdict():
@@ -161,7 +162,7 @@ def test_writes_are_kept_before_there_is_a_verdict():
 
 
 def test_failed_writes_do_not_turn_green_by_reads():
-    first = _proof.record_of(PROOF, WRITES, "then", False, {})
+    first = _proof.record_of(BARE, WRITES, "then", False, {})
     second = _proof.record_of(PROOF, [FAST, SWEPT], "now", True, first)
     third = _proof.record_of(PROOF, [FAST, SWEPT], "later", True, second)
     assert [record["verdict"] for record in (second, third)] == ["fail", "fail"]
@@ -169,14 +170,26 @@ def test_failed_writes_do_not_turn_green_by_reads():
 
 
 def test_writes_of_another_stack_do_not_count():
-    first = _proof.record_of(PROOF, WRITES, "then", False, {})
+    first = _proof.record_of(BARE, WRITES, "then", False, {})
     again = _proof.record_of(dict(PROOF, digest="d2"), [FAST], "now", True, first)
     assert again["verdict"] == "pass" and again["writes"] == []
 
 
+def test_a_stack_that_was_built_anew_is_another(host):
+    host.build(spec(host))
+    (proof,) = proofs(host)
+    record = _proof.record_of(proof, [FAST], "then", True, _proof.record_of(proof, [FAST], "before", False, {}))
+    assert not proofs(host, records={"pgdata": record})[0]["due"]
+    for devno, found in host.seen.filesystems.items():
+        host.seen.filesystems[devno] = found._replace(made=1234)
+    (anew,) = proofs(host, records={"pgdata": record})
+    assert anew["due"] and anew["digest"] == proof["digest"] and anew["made"] == [1234, 1234]
+    assert _proof.record_of(anew, [FAST], "now", True, record)["writes"] == []
+
+
 def test_writes_that_were_measured_again_replace_the_old():
-    first = _proof.record_of(PROOF, WRITES, "then", False, {})
-    again = _proof.record_of(PROOF, [dict(FAST, writes=True)], "now", False, first)
+    first = _proof.record_of(BARE, WRITES, "then", False, {})
+    again = _proof.record_of(BARE, [FAST], "now", False, first)
     assert _proof.record_of(PROOF, [FAST], "later", True, again)["verdict"] == "pass"
 
 
@@ -188,7 +201,7 @@ def test_worst(verdicts, found):
     assert _proof.worst(verdicts) == found
 
 
-@pytest.mark.parametrize("proof", [{}, {"stack": "pgdata"}, {"stack": "../etc/x", "digest": "d"}, {"stack": "", "digest": "d"}, {"stack": 3, "digest": "d"}])
+@pytest.mark.parametrize("proof", [{}, {"stack": "pgdata"}, {"stack": "pgdata", "digest": "d"}, {"stack": "../etc/x", "digest": "d", "made": []}, {"stack": "", "digest": "d", "made": []}, {"stack": 3, "digest": "d", "made": []}])
 def test_what_is_no_proof(proof):
     with pytest.raises(PlumblineError, match="wanted what stack_plan lists as proofs"):
         _proof.check_proofs([proof])

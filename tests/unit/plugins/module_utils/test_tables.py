@@ -257,6 +257,14 @@ def test_no_ext4(raw):
     assert parse_ext4(raw) is None
 
 
+def test_ext4_birth_beyond_2106():
+    raw = bytearray(fixture("ext4_striped.bin"))
+    assert 1_700_000_000 < parse_ext4(bytes(raw)).made < 1 << 32
+    struct.pack_into("<IB", raw, 0x108, 5, 0)
+    raw[0x276] = 1
+    assert parse_ext4(bytes(raw)).made == (1 << 32) + 5
+
+
 def test_ext4_size_beyond_32_bits():
     raw = bytearray(fixture("ext4_striped.bin"))
     struct.pack_into("<I", raw, 0x150, 3)
