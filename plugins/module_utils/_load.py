@@ -318,7 +318,7 @@ class Session:
                 with _buffer(os.urandom(_MARK)) as mark:
                     os.pwritev(own, [mark], at)
                 self.written_bytes += _MARK
-            for _try in range(3):  # on a volume in use a write may fall between both readings
+            for _try in range(10):  # on a volume in use a write may fall between both readings
                 if _read(upper, at) == _read(lower, byte):
                     return
         except OSError as fault:

@@ -18,7 +18,7 @@ import fcntl
 import mmap
 import os
 import struct
-from typing import List, NamedTuple
+from typing import List, NamedTuple, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Span
@@ -130,7 +130,7 @@ def read_extents(fd: int, path: str, size: int) -> List[Span]:
     return _joined(spans)
 
 
-def parse_extents(raw: bytes, path: str, size: int) -> "tuple[list[tuple[int, Span]], bool]":
+def parse_extents(raw: bytes, path: str, size: int) -> Tuple[List[Tuple[int, Span]], bool]:
     """A FIEMAP answer: (byte of the file, span on the device) for each extent, cut at *size*, and whether the last was among them."""
     count = _HEAD.unpack_from(raw)[3]
     found = []

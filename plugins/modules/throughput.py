@@ -93,7 +93,7 @@ options:
   nomerges:
     description:
       - Sets C(queue/nomerges) of the legs and volumes to 2 while sequential jobs are measured, and puts it back afterwards, even when the module is
-        killed. The requests then reach the drives in the size of the stripe.
+        killed. The requests then reach the drives in the size of the stripe. Those of everybody else on these queues are not merged either meanwhile.
     type: bool
     default: false
   baseline:
