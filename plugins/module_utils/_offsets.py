@@ -10,38 +10,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _localise, _probe, _spans, _stack, _sweep, _vdbench
+from ansible_collections.plumbline.ssd.plugins.module_utils import _localise, _probe, _spans, _stack, _sweep, _vdbench, _writing
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe, observe_maps
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
 
 
-def sweep(run: Runner, run_fio: Callable[[float], Runner], path: str, params: Mapping[str, Any], check: bool = False) -> Dict[str, Any]:
-    """Measure, and say it. *run_fio*: makes a runner for fio that takes so many seconds at most. Raises PlumblineError."""
+def sweep(run: Runner, run_fio: Callable[[float], Runner], path: str, params: Mapping[str, Any], check: bool) -> Dict[str, Any]:
+    """Measure, and say it. *run_fio*: makes a runner for fio that takes so many seconds at most; *check*: write nothing. Raises PlumblineError."""
     options, limits = _probe.read_options(params), _probe.read_limits(params)
     seen = observe(run, Questions(prove=False)) if params["layers"] else observe_maps(run)
-    if os.path.isdir(path):
-        if check:
-            return _unmeasured(path)
-        with _probe.scratch_target(path, seen, options.last_grain) as target:
-            return _sweep_target(run_fio, seen, target, options, limits, params)
-    return _sweep_target(run_fio, seen, _probe.look_at(path, seen), options, limits, params)
+    with contextlib.ExitStack() as scratch:
+        if os.path.isdir(path) and not params["write"]:
+            if check:
+                return _unmeasured(path)
+            target = scratch.enter_context(_probe.scratch_target(path, seen, options.last_grain))
+        else:
+            target = _probe.look_at(path, seen)
+        return _sweep_target(run, run_fio, seen, target, options, limits, params, check)
 
 
 def _sweep_target(
+    run: Runner,
     run_fio: Callable[[float], Runner],
     seen: Observation,
     target: _probe.Target,
     options: _sweep.Options,
     limits: _probe.Limits,
     params: Mapping[str, Any],
+    check: bool,
 ) -> Dict[str, Any]:
     options = options._replace(logical=target.logical, last_grain=_probe.last_grain(target, options.last_grain))
-    measured = _probe.measure(target, options, limits)
-    result = _verdict(seen, target, measured, options, limits)
+    if params["write"]:
+        measured = _write(run, seen, target, options, limits, params, check)
+    else:
+        measured = _probe.measure(target, options, limits)
+    result = _verdict(seen, target, measured, options, limits, "write" if params["write"] else "read")
     if params["chunk_edges"]:
         _add_edges(result, target, measured.found, limits)
     if params["layers"]:
@@ -60,16 +69,34 @@ def _unmeasured(path: str) -> Dict[str, Any]:
     return dict(numbers, verdict=_sweep.INCONCLUSIVE, contradicts=False, legs=[], reasons=[why], report=["%s: %s" % (path, why)])
 
 
+def _write(
+    run: Runner, seen: Observation, target: _probe.Target, options: _sweep.Options, limits: _probe.Limits, params: Mapping[str, Any], check: bool
+) -> _probe.Measured:
+    """The sweep with writes, or in check mode only the question whether the target may be written to."""
+    if params["layers"] or target.file:
+        what = "layers are only read" if params["layers"] else "a file is only read"
+        raise PlumblineError("write: %s; wanted a partition or a logical volume, and no layers" % what)
+    disks = tuple(("/dev/" + name, "") for name in target.disks)
+
+    def look() -> Observation:
+        return observe(run, Questions(devices=disks, prove=False))
+
+    if check:
+        os.close(_writing.check(target, look))
+        return _probe.Measured(_sweep.Verdict(_sweep.INCONCLUSIVE, why="nothing is written in check mode"), 0.0)
+    return _probe.measure(target, options, limits, _writing.maker(look))
+
+
 def expected_in(target: _probe.Target, found: _sweep.Verdict) -> int:
     """The phase by the kernel at the verdict's grain; -1 where it does not know."""
     return -1 if target.expected is None or not found.grain else target.expected % found.grain
 
 
-def _verdict(seen: Observation, target: _probe.Target, measured: _probe.Measured, options: _sweep.Options, limits: _probe.Limits) -> Dict[str, Any]:
+def _verdict(seen: Observation, target: _probe.Target, measured: _probe.Measured, options: _sweep.Options, limits: _probe.Limits, what: str) -> Dict[str, Any]:
     found = measured.found
     expected = expected_in(target, found)
     contradicts = found.verdict == _sweep.PHASE and expected >= 0 and found.phase != expected
-    report = _sweep.report(target.title, found, options.min_ratio, expected, measured.seconds)
+    report = _sweep.report(target.title, found, options.min_ratio, expected, measured.seconds, what)
     reasons = [found.why] if found.why else report[1:] if contradicts else []
     if target.file:
         report.append(

@@ -405,11 +405,12 @@ def search(options: Options, shuffle: Callable[[List[int]], None]) -> Search:
     return state.verdict(PHASE, phase, grain, penalty)
 
 
-def report(name: str, found: Verdict, min_ratio: float, expected: int, seconds: float) -> List[str]:
-    """The verdict for people. *expected*: the phase by the kernel, -1 where it does not know."""
-    cost = "%d reads, %s, %.1f s" % (found.reads, human(found.bytes), seconds)
+def report(name: str, found: Verdict, min_ratio: float, expected: int, seconds: float, what: str = "read") -> List[str]:
+    """The verdict for people. *expected*: the phase by the kernel, -1 where it does not know; *what*: read or write."""
+    cost = "%d %ss, %s, %.1f s" % (found.reads, what, human(found.bytes), seconds)
     if found.verdict == PHASE:
-        lines = ["%s: fastest at offset %d of %s; elsewhere a read takes %.2f times as long (%s)" % (name, found.phase, human(found.grain), found.ratio, cost)]
+        where = "%s: fastest at offset %d of %s" % (name, found.phase, human(found.grain))
+        lines = ["%s; elsewhere a %s takes %.2f times as long (%s)" % (where, what, found.ratio, cost)]
         if 0 <= expected != found.phase:
             lines.append(
                 "%s: by the kernel it is offset %d: a layer below is misaligned, or the device lies about its alignment; compare stack_info"

@@ -13,7 +13,7 @@ version_added: 0.1.0
 description:
   - Reads a disk, a partition or a logical volume at every offset below a grain, in shuffled rounds, and says at which offset reads do not
     straddle two pages of the flash. It stops as soon as the answer is certain, which usually takes a few hundred reads.
-  - Only reads, past the page cache, at a bounded rate, and with a bounded share of the requests where others load the disks.
+  - Only reads, unless O(write) is set, past the page cache, at a bounded rate, and with a bounded share of the requests where others load the disks.
     A volume that is mounted and busy may be swept.
   - Read places have to have been written before. A drive answers blocks that were never written, or were discarded, without its flash,
     and then no offset is faster.
@@ -81,6 +81,13 @@ options:
         compare with the static proof.
     type: bool
     default: false
+  write:
+    description:
+      - Sweep with writes instead of reads, each durable before the next, and discard the whole of O(device) afterwards.
+      - Taken only for partitions that M(plumbline.ssd.aligned_partition) has made, and logical volumes on nothing but such, which nobody uses and
+        which hold nothing that is known. Everything else is refused, and nothing is written.
+    type: bool
+    default: false
   table:
     description:
       - Make a table of reads per second and latencies at the offsets from 0 up to and including the grain, with 32 reads in flight, as the
@@ -99,7 +106,9 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: The module never changes anything, and check mode measures as well, but not on a mount point, where it would have to write.
+    details:
+      - Reads change nothing, and check mode measures as well, but for a mount point, where it would have to write.
+      - With O(write) it says only whether O(device) would be taken.
   diff_mode:
     support: none
 notes:
@@ -283,6 +292,7 @@ def main():
             "max_share": {"type": "float", "default": 0.02},
             "chunk_edges": {"type": "bool", "default": False},
             "layers": {"type": "bool", "default": False},
+            "write": {"type": "bool", "default": False},
             "table": {"type": "bool", "default": False},
             "table_seconds": {"type": "float", "default": 30},
         },
@@ -293,7 +303,7 @@ def main():
         result = sweep(runner(module), lambda seconds: bound_runner(module, seconds), device_path(module.params["device"]), module.params, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    module.exit_json(changed=False, **result)
+    module.exit_json(changed=module.params["write"], **result)
 
 
 if __name__ == "__main__":

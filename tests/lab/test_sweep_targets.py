@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the offset sweep can be pointed at beside a bare disk, and what may happen meanwhile: files, volumes, layers, load, loss.
+
+The disks' pages are of 4 KiB, and a read that straddles two of them takes twice as long. The stacks are made with the ordinary tools.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from labkit.bench import Bench, Disk
+from labkit.harness import Harness, HarnessError
+from labkit.specs import assert_error, said
+from plumblab import guest, machine, plugging, storage
+from plumblab import state as states
+
+KIB, MIB = 1 << 10, 1 << 20
+PAGE = 4096
+FLASH = {"read_us": 300, "transfer_us": 20, "straddle_parallel": 0, "page_size": PAGE}
+DISKS = [{"name": name, "bus": "nvme", "size": "256MiB", "serial": name.upper(), "simulated": FLASH} for name in ("left", "right", "lost")]
+# A sweep that is to find a phase of 4 KiB need not look further than twice that.
+NEAR = {"max_grain": "8KiB"}
+# The classic recipe's time for each of nine offsets; 60 once, for the comparison that is written down.
+RECIPE_SECONDS = float(os.environ.get("PLUMBLINE_RECIPE_SECONDS", "60"))
+
+
+def part(start: int, disk: Disk) -> str:
+    """One partition from *start* (512-byte sectors) to the end."""
+    return f"printf 'label: gpt\\nfirst-lba: 34\\nstart={start}\\n' | sfdisk -q {disk.path}; udevadm settle; "
+
+
+def set_phase(bench: Bench, phase: int, *disks: Disk) -> None:
+    """Where the flash's pages begin."""
+    with states.exclusive(bench.paths):
+        shown = {found.name: found for found in machine.require_up(bench.paths).disks()}
+        for disk in disks:
+            storage.change_simulated(bench.paths, shown[disk.name], {"page_phase": str(phase)})
+
+
+@pytest.fixture
+def pair(bench: Bench, disks: dict[str, Disk]) -> Iterator[tuple[Disk, Disk]]:
+    """Two disks whose pages begin at their first byte, then and afterwards."""
+    both = (disks["left"], disks["right"])
+    set_phase(bench, 0, *both)
+    yield both
+    set_phase(bench, 0, *both)
+
+
+def striped(harness: Harness, pair: tuple[Disk, Disk], size: int = 48) -> str:
+    """A striped volume with ext4, mounted, and a file in it that was written. Returns the file's path."""
+    left, right = pair
+    pvs = f"{left.part()} {right.part()}"
+    harness.must(
+        part(2048, left) + part(2048, right) + f"pvcreate -q {pvs}; vgcreate -q -s 4M sweep {pvs}; lvcreate -q -y -n lv -l 100%FREE -i 2 -I 64k sweep; "
+        "mkfs.ext4 -q -b 4096 -E stride=16,stripe_width=32 /dev/sweep/lv; mkdir -p /pl/sweep; mount /dev/sweep/lv /pl/sweep; "
+        f"dd if=/dev/zero of=/pl/sweep/file bs=1M count={size} oflag=direct status=none; sync"
+    )
+    return "/pl/sweep/file"
+
+
+def sweep(bench: Bench, harness: Harness, target: str, *disks: Disk, **options: Any) -> dict[str, Any]:
+    """One sweep, during which the host counts no write to the disks."""
+    with bench.untouched(*disks):
+        found = harness.module("offset_sweep", {"device": target, **NEAR, **options})
+    assert not found["failed"], said(found)
+    assert found["changed"] is False and not found["traceback"]
+    return found
+
+
+def verdict(found: dict[str, Any]) -> tuple[str, int, int]:
+    return found["verdict"], found["grain_bytes"], found["phase_bytes"]
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", [0, 1536])
+def test_a_file_on_a_striped_volume(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], phase: int) -> None:
+    """The phase is the volume's, and so is the word about the legs. The file's times stay as they are."""
+    path = striped(harness, pair)
+    set_phase(bench, phase, *pair)
+    before = harness.must(f"stat -c '%x %y %z' {path}")
+    found = sweep(bench, harness, path, *pair)
+    assert verdict(found) == ("phase", PAGE, phase), found["report"]
+    assert found["contradicts"] is (phase != 0)
+    assert harness.must(f"stat -c '%x %y %z' {path}") == before
+    assert {(leg["device"], leg["start_bytes"], leg["phase_bytes"]) for leg in found["legs"]} == {(disk.kernel, 2 * MIB, phase) for disk in pair}
+    assert all(24 * MIB - 256 * KIB <= leg["length_bytes"] <= 24 * MIB and leg["first_byte"] > 2 * MIB for leg in found["legs"])
+    assert any("offsets count from the first byte of sweep-lv, not of the file" in line for line in found["report"])
+
+
+def test_nothing_but_the_file_is_read(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
+    """Every byte of the volume that is not the file's, by e2fsprogs' word, is made unreadable for as long as the sweep takes."""
+    disk = pair[0]
+    harness.must(
+        part(2048, disk) + f"size=$(blockdev --getsz {disk.part()}); dmsetup create fenced --table \"0 $size linear {disk.part()} 0\"; "
+        "mkfs.ext4 -q -b 4096 -E lazy_itable_init=0,lazy_journal_init=0 /dev/mapper/fenced; mkdir -p /pl/fenced; "
+        "mount -o noatime /dev/mapper/fenced /pl/fenced; "
+        "for name in a b; do dd if=/dev/zero of=/pl/fenced/$name bs=1M count=20 oflag=direct status=none; done; "
+        "fallocate -l 24M -o 20M /pl/fenced/b; sync"
+    )
+    size = int(harness.must("blockdev --getsz /dev/mapper/fenced"))
+    row = re.compile(r"^\s*\d+:\s*\d+\.\.\s*\d+:\s*(\d+)\.\.\s*\d+:\s*(\d+):(.*)$", re.MULTILINE)
+    rows = row.findall(harness.must("filefrag -v -b512 /pl/fenced/b"))
+    held = sorted((int(start), int(length)) for start, length, flags in rows if "unwritten" not in flags)
+    assert sum(length for _start, length in held) == 20 * MIB // 512 and any("unwritten" in flags for _start, _length, flags in rows)
+    lines, at = [], 0
+    for start, length in [*held, (size, 0)]:
+        if start > at:
+            lines.append(f"{at} {start - at} error")
+        if length:
+            lines.append(f"{start} {length} linear {disk.part()} {start}")
+        at = start + length
+    table = "\\n".join(lines)
+    reload = "dmsetup suspend --noflush --nolockfs fenced; dmsetup load fenced; dmsetup resume fenced"
+    harness.must(f"printf '{table}\\n' | {{ {reload}; }}")
+    try:
+        found = harness.module("offset_sweep", {"device": "/pl/fenced/b", "max_grain": "8KiB", "max_bytes": "16MiB"})
+    finally:
+        harness.must(f"printf '0 {size} linear {disk.part()} 0\\n' | {{ {reload}; }}")
+    assert not found["failed"], said(found)
+    assert verdict(found) == ("phase", PAGE, 0), found["report"]
+
+
+# --- layers --------------------------------------------------------------------------------------
+
+LINEAR = 'dmsetup create skewed --table "0 400000 linear {part} 1"; '
+NO_DETECTION = "--config devices/data_alignment_offset_detection=0"
+LVM = "pvcreate -q {options} {part}; vgcreate -q -s 4M skewed {part}; lvcreate -q -y -n lv -l 30 skewed; "
+# What is built on the disk ({part}: its partition), which device is swept, and what is to be found.
+LAYERS: dict[str, tuple[int, str, str, int, str, str]] = {
+    # name: (first sector, what stands on the partition, device, the flash's phase, culprit, agreement)
+    "sound": (2048, LVM.replace("{options}", ""), "/dev/skewed/lv", 0, "", "agrees"),
+    "start-63": (63, LVM.replace("{options}", NO_DETECTION), "/dev/skewed/lv", 0, "partition {kernel}p1", "agrees"),
+    "start-34": (34, "", "{part}", 0, "partition {kernel}p1", "agrees"),
+    "pe-start-65535-sectors": (2048, LVM.replace("{options}", "--dataalignment 33553920b"), "/dev/skewed/lv", 0, "pv {kernel}p1", "agrees"),
+    "linear-plus-one-sector": (2048, LINEAR, "/dev/mapper/skewed", 0, "dm skewed", "agrees"),
+    "the-device-lies": (2048, LVM.replace("{options}", ""), "/dev/skewed/lv", 1024, "device {kernel}", "contradicts"),
+    "somebody-knew-that-it-lies": (2050, "", "{part}", 1024, "", "contradicts"),
+}
+
+
+@pytest.mark.parametrize("row", LAYERS)
+def test_the_layer_that_is_off(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], row: str) -> None:
+    disk = pair[0]
+    start, make, device, phase, culprit, agreement = LAYERS[row]
+    harness.must(part(start, disk) + make.format(part=disk.part()))
+    set_phase(bench, phase, disk)
+    found = sweep(bench, harness, device.format(part=disk.part()), disk, layers=True)
+    assert (found["culprit"], found["agreement"]) == (culprit.format(kernel=disk.kernel), agreement), found["report"]
+    swept = [layer for layer in found["layers"] if layer["verdict"]]
+    assert [layer["layer"] for layer in swept][:2] == ["device", "partition"] and len(swept) == 2 + bool(make)
+    for layer in swept:
+        (leg,) = layer["legs"]
+        assert layer["verdict"] == "phase" and layer["phase_bytes"] == (phase - leg["start_bytes"]) % PAGE, found["report"]
+    lies = [reason for reason in found["reasons"] if "the device lies about its alignment" in reason and "alignment_offset of 0" in reason]
+    assert bool(lies) == (agreement == "contradicts")
+
+
+def test_a_leg_of_two_that_is_off(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
+    left, right = pair
+    pvs = f"{left.part()} {right.part()}"
+    harness.must(
+        part(2048, left) + part(63, right) + f"pvcreate -q {NO_DETECTION} {pvs}; vgcreate -q -s 4M skewed {pvs}; "
+        "lvcreate -q -y -n lv -l 40 -i 2 -I 64k skewed"
+    )
+    found = sweep(bench, harness, "/dev/skewed/lv", *pair, layers=True)
+    assert (found["culprit"], found["static_culprit"], found["agreement"]) == (f"partition {right.kernel}p1",) * 2 + ("agrees",), found["report"]
+
+
+# --- load, loss ----------------------------------------------------------------------------------
+
+
+def test_a_busy_volume(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
+    """Beside a load on the mounted filesystem: the right verdict, from at most 2 % of what the disks are asked for, as the host counts."""
+    path = striped(harness, pair)
+    set_phase(bench, 512, *pair)
+    harness.must(
+        "systemd-run -q --unit=load fio --name=load --filename=/pl/sweep/file --direct=1 --ioengine=libaio --iodepth=4 --bs=4k --rw=randrw --rwmixread=70 "
+        "--time_based --runtime=100 --output=/dev/null; sleep 1.5"
+    )
+    try:
+        bench.counters(*pair, reset=True)
+        found = harness.module("offset_sweep", {"device": path, **NEAR, "max_seconds": 60})
+        counted = bench.counters(*pair)
+    finally:
+        harness.run("systemctl stop load")
+    assert not found["failed"], said(found)
+    assert verdict(found) == ("phase", PAGE, 512), found["report"]
+    asked = sum((one["host_reads"] or 0) + (one["host_writes"] or 0) for one in counted.values())
+    print(f"\n{found['reads']} of {asked} requests, {100 * found['reads'] / asked:.2f} %, {found['seconds']} s")
+    assert found["reads"] / asked <= 0.02 and found["share"] <= 0.02
+    assert any("to stay within 2 % of the requests" in line for line in found["report"])
+
+
+def test_a_read_only_disk(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
+    harness.must(f"blockdev --setro {pair[0].path}")
+    assert verdict(sweep(bench, harness, pair[0].path, pair[0])) == ("phase", PAGE, 0)
+
+
+def test_a_disk_that_is_pulled_out_meanwhile(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    disk = plugged["lost"]
+    (shown,) = (found for found in machine.require_up(bench.paths).disks() if found.name == disk.name)
+    results: list[dict[str, Any]] = []
+    options = {"device": disk.path, "reads_per_second": 20, "max_seconds": 60}
+    probing = threading.Thread(target=lambda: results.append(harness.module("offset_sweep", options)))
+    probing.start()
+    try:
+        time.sleep(2)
+        with states.exclusive(bench.paths):
+            plugging.detach(bench.paths, [disk.name], release=False)
+        probing.join(60)
+    finally:
+        with states.exclusive(bench.paths):
+            at = plugging.attach(bench.paths, [shown], fresh=True)[disk.name]
+        bench.disks[disk.name] = plugged[disk.name] = Disk(disk.name, at["device"], disk.by_id, disk.serial)
+    assert_error(results[0], f"{disk.path}: {disk.kernel} went away while it was measured")
+
+
+def test_killed_with_the_table_under_way(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
+    """fio ends with the module, and neither leaves anything."""
+    left_over = "ls -A /tmp /var/tmp /dev/shm /root; ipcs -m; pgrep -l fio || true"
+    before = harness.must(left_over)
+    failed: list[HarnessError] = []
+
+    def probe() -> None:
+        try:
+            harness.module("offset_sweep", {"device": pair[0].path, **NEAR, "table": True, "table_seconds": 60})
+        except HarnessError as error:
+            failed.append(error)
+
+    probing = threading.Thread(target=probe)
+    probing.start()
+    killed = guest.script(bench.paths, "for try in $(seq 150); do parent=$(ps -o ppid= -C fio) && kill -9 $parent && echo killed && break; sleep 0.2; done")
+    probing.join(60)
+    assert "killed" in killed and failed and "returned -9" in str(failed[0])
+    bench.wait("! pgrep fio", 5)
+    assert harness.must(left_over) == before
+
+
+# --- writes --------------------------------------------------------------------------------------
+
+
+def ours(harness: Harness, disk: Disk) -> None:
+    """A partition as aligned_partition names it."""
+    harness.must(f"printf 'label: gpt\\nstart=2048, name=\"plumbline:pgdata:0\"\\n' | sfdisk -q {disk.path}; udevadm settle")
+
+
+def on_ours(pair: tuple[Disk, Disk]) -> str:
+    pvs = f"{pair[0].part()} {pair[1].part()}"
+    return f"pvcreate -q {pvs}; vgcreate -q -s 4M fresh {pvs}; lvcreate -q -y -n lv -l 40 -i 2 -I 64k fresh"
+
+
+@pytest.mark.parametrize("what", ["partition", "volume"])
+def test_a_sweep_with_writes(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], what: str) -> None:
+    """It finds the phase, and leaves the device as blank as it was, by reading all of it."""
+    for disk in pair:
+        ours(harness, disk)
+    device = pair[0].part()
+    if what == "volume":
+        harness.must(on_ours(pair))
+        device = "/dev/fresh/lv"
+    set_phase(bench, 512, *pair)
+    with bench.untouched(*pair):
+        planned = harness.module("offset_sweep", {"device": device, **NEAR, "write": True}, check=True)
+    assert not planned["failed"] and planned["changed"] and planned["reads"] == 0, said(planned)
+    bench.counters(*pair, reset=True)
+    found = harness.module("offset_sweep", {"device": device, **NEAR, "write": True})
+    assert not found["failed"], said(found)
+    assert verdict(found) == ("phase", PAGE, 512) and found["changed"], found["report"]
+    counted = bench.counters(*pair)
+    assert sum(one["host_writes"] or 0 for one in counted.values()) >= found["reads"]
+    assert all(one["discards"] for name, one in counted.items() if what == "volume" or name == "left")
+    harness.must(f"cmp -n $(blockdev --getsize64 {device}) {device} /dev/zero")
+
+
+# What stands on the pair ({0}, {1}: partitions of ours, {disk}: a disk of ours), what is asked for, and the answer.
+REFUSED = {
+    "a disk": ("", "{disk}", "is in use|neither a partition nor a logical volume"),
+    "a partition of others": ("sfdisk -q --part-label {disk} 1 data; udevadm settle", "{0}", "is named 'data', and not plumbline:STACK:NUMBER"),
+    "a filesystem": ("mkfs.ext4 -q {0}", "{0}", "it holds an ext filesystem"),
+    "another filesystem": ("mkfs.xfs -q {0}", "{0}", "it holds xfs filesystem"),
+    "mounted": ("mkfs.ext4 -q {0}; mkdir -p /pl/m; mount {0} /pl/m", "{0}", "it is in use"),
+    "a PV": ("pvcreate -q {0}", "{0}", "it is a PV"),
+    "held": ('dmsetup create holder --table "0 2048 linear {0} 0"', "{0}", "it is in use"),
+    "a volume with a filesystem": ("{lv}; mkfs.ext4 -q /dev/fresh/lv", "/dev/fresh/lv", "it holds an ext filesystem"),
+    "a volume on a partition of others": ("sfdisk -q --part-label {disk} 1 data; udevadm settle; {lv}", "/dev/fresh/lv", "is named 'data'"),
+    "a file": ("mkfs.ext4 -q {0}; mkdir -p /pl/m; mount {0} /pl/m; dd if=/dev/zero of=/pl/m/f bs=1M count=8 oflag=direct", "/pl/m/f", "a file is only read"),
+}
+
+
+@pytest.mark.parametrize("row", REFUSED)
+def test_what_is_never_written_to(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], row: str) -> None:
+    make, device, words = REFUSED[row]
+    for disk in pair:
+        ours(harness, disk)
+    places = {"disk": pair[0].path, "lv": on_ours(pair)}
+    harness.must((make or "true").format(pair[0].part(), pair[1].part(), **places) + "; sync")
+    with bench.untouched(*pair):
+        found = harness.module("offset_sweep", {"device": device.format(pair[0].part(), **places), **NEAR, "write": True})
+    assert_error(found)
+    assert re.search(words, found["msg"]), found["msg"]
+
+
+# --- the table, and what it saves ----------------------------------------------------------------
+
+
+def test_the_table_by_offset(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
+    set_phase(bench, 512, pair[0])
+    found = sweep(bench, harness, pair[0].path, pair[0], table=True, table_seconds=8)
+    print("\n" + "\n".join(found["report"]))
+    rows = {row["offset_bytes"]: row for row in found["table"]}
+    assert list(rows) == list(range(0, PAGE + 1, 512))
+    others = [row["iops"] for offset, row in rows.items() if offset != 512]
+    assert rows[512]["iops"] > 1.5 * max(others)
+    assert all(0 < row["p50_us"] <= row["p99_us"] and row["reads"] > 0 for row in rows.values())
+    assert found["report"][-1].startswith("ahead: offset 512, by a factor of ")
+
+
+def test_no_table_without_fio(harness: Harness, pair: tuple[Disk, Disk]) -> None:
+    found = harness.module("offset_sweep", {"device": pair[0].path, **NEAR, "table": True}, env={"PATH": "/usr/sbin:/sbin"})
+    assert_error(found, "fio is not on this host; install the package fio")
+
+
+def recipe(harness: Harness, device: str, seconds: float) -> tuple[dict[int, float], float]:
+    """The classic recipe by fio's command line alone: one offset after the other. Returns (IOPS by offset, seconds in all)."""
+    rates, began = {}, time.monotonic()
+    for offset in range(0, PAGE + 1, 512):
+        said_by_fio = harness.must(
+            f"fio --output-format=json --name=x --filename={device} --readonly --direct=1 --ioengine=libaio --iodepth=32 --rw=randread --bs=4k "
+            f"--randrepeat=0 --norandommap --offset={offset} --size=200M --time_based --runtime={seconds * 1000:.0f}ms",
+            timeout=seconds + 60,
+        )
+        rates[offset] = json.loads(said_by_fio[said_by_fio.index("{") :])["jobs"][0]["read"]["iops"]
+    return rates, time.monotonic() - began
+
+
+def compare(bench: Bench, harness: Harness, disk: Disk, seconds: float) -> float:
+    """Recipe and sweep on the same disk have the same answer; how many times as long the recipe takes."""
+    set_phase(bench, 1024, disk)
+    rates, long = recipe(harness, disk.path, seconds)
+    began = time.monotonic()
+    found = sweep(bench, harness, disk.path, disk)
+    short = time.monotonic() - began
+    best = max(rates, key=lambda offset: rates[offset])
+    assert verdict(found) == ("phase", PAGE, best) and best == 1024, (rates, found["report"])
+    print("\n" + " / ".join(f"{rate:,.0f}" for rate in rates.values()) + " IOPS")
+    print(f"recipe {long:.1f} s; sweep {found['seconds']} s ({long / found['seconds']:.0f} times), with its start {short:.1f} s ({long / short:.0f} times)")
+    return long / found["seconds"]
+
+
+def test_the_classic_recipe_has_the_same_answer(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
+    compare(bench, harness, pair[0], 1)
+
+
+@pytest.mark.long
+def test_the_classic_recipe_takes_fifty_times_as_long(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
+    assert compare(bench, harness, pair[0], RECIPE_SECONDS) >= 50
+
+
+# --- one volume for what leaves it as it is; these tests stay last, for the others build on the same disks ------------------------
+
+
+@pytest.fixture(scope="module")
+def stripes(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> str:
+    """One volume for the tests that leave it as it is."""
+    return striped(harness, (plugged["left"], plugged["right"]))
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        ("fallocate -l 48M {}", "/pl/sweep/other: the 0 B of /pl/sweep/other that are written, in runs of 16 KiB and more, are too few for reads of"),
+        ("dd if=/dev/zero of={} bs=1M count=3 oflag=direct status=none", "wanted at least 4 MiB, or a smaller max_grain"),
+        ("mkdir {}", "/pl/sweep/other is neither a block device nor a regular file"),
+        ("ln -s /run/plumbline-harness/guest_server.py {}", "lies on no block device that is mounted here; wanted a file on ext4"),
+    ],
+)
+def test_a_file_that_cannot_be_swept(harness: Harness, stripes: str, make: str, words: str) -> None:
+    other = stripes.replace("file", "other")
+    harness.must(f"rm -rf {other}; " + make.format(other) + "; sync")
+    assert_error(harness.module("offset_sweep", {"path": other, **NEAR}), words)
+
+
+def test_what_a_chunk_edge_costs(bench: Bench, harness: Harness, plugged: dict[str, Disk], stripes: str) -> None:
+    """Half of the read on each leg: two pages, one after the other as the kernel sends them, and no part of the verdict."""
+    found = sweep(bench, harness, "/dev/sweep/lv", plugged["left"], plugged["right"], chunk_edges=True)
+    assert verdict(found) == ("phase", PAGE, 0)
+    assert 0.8 < found["chunk_edge_ratio"] < 2.5, found["report"]
+    assert any("that crosses from one chunk of 64 KiB into the next takes" in line for line in found["report"])
+
+
+def test_a_partition_has_no_chunk_edges(bench: Bench, harness: Harness, plugged: dict[str, Disk], stripes: str) -> None:
+    found = sweep(bench, harness, plugged["left"].part(), plugged["left"], plugged["right"], chunk_edges=True)
+    assert "chunk_edge_ratio" not in found and any("is not striped" in line for line in found["report"])
