@@ -44,6 +44,24 @@ _FILL_RATE = MIB  # bytes per second below which a fill is taken to hang
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
+# What the module takes beside its target and what it does with it.
+ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "min_share": {"type": "float", "default": 0.9},
+    "precision": {"type": "float", "default": 0.05},
+    "confidence": {"type": "float", "default": 0.95},
+    "max_cpu": {"type": "float", "default": 0.5},
+    "depth": {"type": "int", "default": 32},
+    "writers": {"type": "int", "default": 6},
+    "block_seconds": {"type": "float", "default": 1},
+    "max_seconds": {"type": "float", "default": 120},
+    "max_bytes": {"type": "str", "default": "0"},
+    "span": {"type": "str", "default": "8GiB"},
+    "scratch_size": {"type": "str", "default": "256MiB"},
+    "nomerges": {"type": "bool", "default": False},
+}
+ANY_TARGET: Mapping[str, Any] = {"volumes": [], "paths": ["/"], "write": False, "jobs": [], "baseline": None, "reuse_baseline": False}
+
+
 class Wanted(NamedTuple):
     """The options of a measurement. Sizes in bytes, times in seconds."""
 

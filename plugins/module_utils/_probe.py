@@ -41,6 +41,19 @@ RANGES = (
     ("max_share", 0.0001, 1.0),
     ("table_seconds", 1.0, 3600.0),
 )
+# What the module takes beside its target and what it does with it.
+ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "max_grain": {"type": "str", "default": "64KiB"},
+    "error": {"type": "float", "default": 0.0001},
+    "min_ratio": {"type": "float", "default": 1.1},
+    "max_bytes": {"type": "str", "default": "64MiB"},
+    "max_seconds": {"type": "float", "default": 10},
+    "reads_per_second": {"type": "int", "default": 500},
+    "max_share": {"type": "float", "default": 0.02},
+    "chunk_edges": {"type": "bool", "default": False},
+    "table": {"type": "bool", "default": False},
+    "table_seconds": {"type": "float", "default": 30},
+}
 # (argv) → (return code, standard output, standard error)
 Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
 WHAT = "name a disk, a partition, a logical volume, a file, or the mount point of a filesystem"

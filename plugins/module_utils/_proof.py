@@ -9,7 +9,8 @@
 """Which proof a stack needs, and what all that was measured of it comes to. Pure.
 
 A proof is of exactly one stack on exactly these devices under exactly these thresholds: its digest names them; and of the very
-filesystems that were there: their birth does. The record of the last one is kept on the host. A record that did not pass is never taken for one that did, whatever happened since.
+filesystems that were there: their birth does. The record of the last one is kept on the host. A record that did not pass is never
+taken for one that did, whatever happened since.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import Plan, StackPlan, volume_births, volume_devices
-from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Verify
+from ansible_collections.plumbline.ssd.plugins.module_utils._verify import Verify
 
 PASS = "pass"
 FAIL = "fail"

@@ -21,8 +21,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Ques
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import drop_in_files, make_plan, overrides_for, packages_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._proof import proofs
 from ansible_collections.plumbline.ssd.plugins.module_utils._render import diff, steps_report, view_report
-from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Stack, Verify
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Stack
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, view
+from ansible_collections.plumbline.ssd.plugins.module_utils._verify import Verify
 
 
 def questions(stacks: Sequence[Stack]) -> Questions:

@@ -67,25 +67,6 @@ _SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
 _DEVICE_KEYS = ("path", "test_identity")
 _GEOMETRY_KEYS = ("model", "device", "grain", "alignment_offset", "erase_block")
 
-POLICIES = ("unproven", "always", "never")
-INCONCLUSIVE = ("fail", "warn")
-MEASURES = ("offset_sweep", "throughput", "sync_latency")
-_VERIFY_KEYS = ("policy", "inconclusive", "fetch") + MEASURES
-# What may be set of a measurement: a size, or a number within bounds.
-_SIZE = None
-_MEASURE_KEYS: Mapping[str, Mapping[str, Optional[Tuple[float, float]]]] = {
-    "offset_sweep": {
-        "max_grain": _SIZE,
-        "error": (1e-9, 0.05),
-        "min_ratio": (1.01, 10),
-        "max_bytes": _SIZE,
-        "max_seconds": (0.1, 3600),
-        "reads_per_second": (0, 10**6),
-    },
-    "throughput": {"min_share": (0.01, 1), "max_seconds": (1, 36000), "scratch_size": _SIZE},
-    "sync_latency": {"min_ops": (0, 10**9), "max_p99_ms": (0, 10**6), "seconds": (0.05, 3600)},
-}
-
 # Options of a mount by which an acknowledged write may be lost, and the acceptance that allows them.
 _RISKS = {
     "barrier=0": "data_loss_on_power_cut",
@@ -162,22 +143,6 @@ class Stack(NamedTuple):
     legs: int = 0
 
 
-_ALL_MEASURES: Mapping[str, Mapping[str, Any]] = {measure: {} for measure in MEASURES}
-
-
-class Verify(NamedTuple):
-    """``plumbline_verify``, checked: when to measure, what, and against which thresholds."""
-
-    policy: str = "unproven"
-    inconclusive: str = "fail"
-    fetch: str = ""
-    # The options of each measurement that are not its defaults; one that is not in it is not to be made.
-    measures: Mapping[str, Mapping[str, Any]] = _ALL_MEASURES
-
-    def as_dict(self) -> Dict[str, Any]:
-        return dict(self._asdict(), measures={measure: dict(options) for measure, options in self.measures.items()})
-
-
 def check_variables(names: Sequence[str]) -> None:
     """Refuse a ``plumbline_*`` variable that nothing reads: it is a mistyped one."""
     for name in names:
@@ -188,7 +153,7 @@ def check_variables(names: Sequence[str]) -> None:
 def read_stacks(raw: Any) -> List[Stack]:
     """Read ``plumbline_stacks``. Raises PlumblineError naming the first thing that is wrong, and where it stands."""
     if not isinstance(raw, list):
-        raise PlumblineError("plumbline_stacks: found %s; wanted a list of stacks" % _kind(raw))
+        raise PlumblineError("plumbline_stacks: found %s; wanted a list of stacks" % kind(raw))
     if not raw:
         raise PlumblineError("plumbline_stacks: the list is empty; wanted at least one stack, with name, devices and volumes")
     stacks = [_read_stack(entry, "plumbline_stacks[%d]" % number) for number, entry in enumerate(raw)]
@@ -209,23 +174,26 @@ def _unique(words: Sequence[str], message: str) -> None:
         seen.add(word)
 
 
-def _kind(value: Any) -> str:
+def kind(value: Any) -> str:
+    """What a value is, for people."""
     if value == []:
         return "an empty list"
     names = {dict: "a mapping", list: "a list", str: "a string", int: "a number", float: "a number", bool: "a boolean", type(None): "nothing"}
     return names.get(type(value), type(value).__name__)
 
 
-def _check_keys(entry: Any, valid: Sequence[str], where: str) -> Dict[str, Any]:
+def check_keys(entry: Any, valid: Sequence[str], where: str) -> Dict[str, Any]:
+    """A mapping that has none but these keys. Raises PlumblineError naming the first other one and the nearest valid one."""
     if not isinstance(entry, dict):
-        raise PlumblineError("%s: found %s; wanted a mapping with %s" % (where, _kind(entry), ", ".join(valid)))
+        raise PlumblineError("%s: found %s; wanted a mapping with %s" % (where, kind(entry), ", ".join(valid)))
     for key in entry:
         if key not in valid:
             raise PlumblineError("%s: unknown key '%s'%s; valid keys: %s" % (where, key, nearest(str(key), valid), ", ".join(valid)))
     return entry
 
 
-def _choice(value: Any, valid: Sequence[str], where: str) -> str:
+def choice(value: Any, valid: Sequence[str], where: str) -> str:
+    """One of these words. Raises PlumblineError for another."""
     if value not in valid:
         raise PlumblineError("%s: '%s' is not known%s; wanted one of %s" % (where, value, nearest(str(value), valid), ", ".join(valid)))
     return str(value)
@@ -233,7 +201,7 @@ def _choice(value: Any, valid: Sequence[str], where: str) -> str:
 
 def _strings(value: Any, where: str) -> List[str]:
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise PlumblineError("%s: found %s; wanted a list of strings" % (where, _kind(value)))
+        raise PlumblineError("%s: found %s; wanted a list of strings" % (where, kind(value)))
     return value
 
 
@@ -244,16 +212,16 @@ def _match(value: Any, pattern: "re.Pattern[str]", where: str, wanted: str) -> s
 
 
 def _read_stack(raw: Any, where: str) -> Stack:
-    entry = _check_keys(raw, _STACK_KEYS, where)
+    entry = check_keys(raw, _STACK_KEYS, where)
     for key in ("name", "devices", "volumes"):
         if key not in entry:
             raise PlumblineError("%s: '%s' is missing" % (where, key))
     name = _match(entry["name"], _STACK_NAME, where + ".name", "a lower-case letter, then at most 19 lower-case letters, digits or _")
     where = "plumbline_stacks[%s]" % name
-    layout = _choice(entry.get("layout", "striped"), LAYOUTS, where + ".layout")
+    layout = choice(entry.get("layout", "striped"), LAYOUTS, where + ".layout")
     devices, selector = _read_devices(entry["devices"], where + ".devices")
     legs = selector.wanted if selector else len(devices)
-    accept = tuple(_choice(word, ACCEPTABLE, where + ".accept") for word in _strings(entry.get("accept", []), where + ".accept"))
+    accept = tuple(choice(word, ACCEPTABLE, where + ".accept") for word in _strings(entry.get("accept", []), where + ".accept"))
     volumes = _read_volumes(entry["volumes"], name, layout, legs, accept, where + ".volumes")
     stack = Stack(
         name=name,
@@ -266,7 +234,7 @@ def _read_stack(raw: Any, where: str) -> Stack:
         overrides=_read_overrides(entry.get("geometry", []), where + ".geometry"),
         volumes=volumes,
         accept=accept,
-        blank_proof=_choice(entry.get("blank_proof", "sampled"), ("sampled", "full"), where + ".blank_proof"),
+        blank_proof=choice(entry.get("blank_proof", "sampled"), ("sampled", "full"), where + ".blank_proof"),
         legs=legs,
     )
     _check_layout(stack, entry, where)
@@ -303,7 +271,7 @@ def _read_devices(raw: Any, where: str) -> Tuple[Tuple[DeviceName, ...], Optiona
         return (), _read_selector(raw, where)
     if not isinstance(raw, list) or not raw:
         raise PlumblineError(
-            "%s: found %s; wanted a list of names below /dev/disk/by-id, or a selector with %s" % (where, _kind(raw), ", ".join(_SELECTOR_KEYS))
+            "%s: found %s; wanted a list of names below /dev/disk/by-id, or a selector with %s" % (where, kind(raw), ", ".join(_SELECTOR_KEYS))
         )
     return tuple(_read_device(entry, "%s[%d]" % (where, number)) for number, entry in enumerate(raw)), None
 
@@ -311,14 +279,14 @@ def _read_devices(raw: Any, where: str) -> Tuple[Tuple[DeviceName, ...], Optiona
 def _read_device(raw: Any, where: str) -> DeviceName:
     test_identity = ""
     if isinstance(raw, dict):
-        entry = _check_keys(raw, _DEVICE_KEYS, where)
+        entry = check_keys(raw, _DEVICE_KEYS, where)
         if "path" not in entry:
             raise PlumblineError("%s: 'path' is missing" % where)
         raw = entry["path"]
         if "test_identity" in entry:
             test_identity = _match(entry["test_identity"], _DEVICE, where + ".test_identity", "a word of letters, digits and _ . : -")
     if not isinstance(raw, str):
-        raise PlumblineError("%s: found %s; wanted a name below /dev/disk/by-id" % (where, _kind(raw)))
+        raise PlumblineError("%s: found %s; wanted a name below /dev/disk/by-id" % (where, kind(raw)))
     name = raw
     for prefix in ("/dev/disk/by-id/", "/dev/"):
         if name.startswith(prefix):
@@ -330,7 +298,7 @@ def _read_device(raw: Any, where: str) -> DeviceName:
 
 
 def _read_selector(raw: Any, where: str) -> Selector:
-    entry = _check_keys(raw, _SELECTOR_KEYS, where)
+    entry = check_keys(raw, _SELECTOR_KEYS, where)
     for key in ("model", "count"):
         if key not in entry:
             raise PlumblineError("%s: '%s' is missing" % (where, key))
@@ -373,11 +341,11 @@ def _auto_size(raw: Any, where: str) -> int:
 
 def _read_overrides(raw: Any, where: str) -> Tuple[Override, ...]:
     if not isinstance(raw, list):
-        raise PlumblineError("%s: found %s; wanted a list of mappings with %s" % (where, _kind(raw), ", ".join(_GEOMETRY_KEYS)))
+        raise PlumblineError("%s: found %s; wanted a list of mappings with %s" % (where, kind(raw), ", ".join(_GEOMETRY_KEYS)))
     overrides = []
     for number, item in enumerate(raw):
         here = "%s[%d]" % (where, number)
-        entry = _check_keys(item, _GEOMETRY_KEYS, here)
+        entry = check_keys(item, _GEOMETRY_KEYS, here)
         if ("model" in entry) == ("device" in entry):
             raise PlumblineError("%s: wanted exactly one of 'model' (a pattern) and 'device' (a name)" % here)
         values: Dict[str, int] = {key: parse_size(entry[key], "%s.%s" % (here, key)) for key in ("grain", "alignment_offset", "erase_block") if key in entry}
@@ -391,7 +359,7 @@ def _read_overrides(raw: Any, where: str) -> Tuple[Override, ...]:
 
 def _read_volumes(raw: Any, stack: str, layout: str, legs: int, accept: Sequence[str], where: str) -> Tuple[Volume, ...]:
     if not isinstance(raw, list) or not raw:
-        raise PlumblineError("%s: found %s; wanted a list of at least one volume with name, size and mount" % (where, _kind(raw)))
+        raise PlumblineError("%s: found %s; wanted a list of at least one volume with name, size and mount" % (where, kind(raw)))
     volumes = tuple(_read_volume(entry, stack, layout, len(raw), accept, "%s[%d]" % (where, number)) for number, entry in enumerate(raw))
     _unique([volume.name for volume in volumes], where + ": two volumes are named '%s'")
     total = round(sum(volume.percent for volume in volumes), 6)  # 11.3 + 12.8 + 16.8 + 24 + 20.9 + 14.2 is more in binary
@@ -402,7 +370,7 @@ def _read_volumes(raw: Any, stack: str, layout: str, legs: int, accept: Sequence
 
 
 def _read_volume(raw: Any, stack: str, layout: str, count: int, accept: Sequence[str], where: str) -> Volume:
-    entry = _check_keys(raw, _VOLUME_KEYS, where)
+    entry = check_keys(raw, _VOLUME_KEYS, where)
     if "name" not in entry:
         raise PlumblineError("%s: 'name' is missing" % where)
     name = _match(entry["name"], _VOLUME_NAME, where + ".name", "a lower-case letter, then at most 31 lower-case letters, digits or _")
@@ -439,7 +407,7 @@ def _read_volume(raw: Any, stack: str, layout: str, count: int, accept: Sequence
         group=_match(entry["group"], _USER, where + ".group", "a group name or a number") if "group" in entry else "",
         mode=_read_mode(entry["mode"], where + ".mode") if "mode" in entry else "",
         bytes_per_inode=inode,
-        discard=_choice(entry.get("discard", "timer"), DISCARD_POLICIES, where + ".discard"),
+        discard=choice(entry.get("discard", "timer"), DISCARD_POLICIES, where + ".discard"),
         selinux_context=_match(entry["selinux_context"], _CONTEXT, where + ".selinux_context", "user:role:type:level") if "selinux_context" in entry else "",
         required_by=units,
         lazy_init=lazy,
@@ -491,43 +459,6 @@ def _read_mount_options(entry: Mapping[str, Any], accept: Sequence[str], where: 
         if risk and risk not in accept:
             raise PlumblineError("%s: '%s' can lose data; it wants accept: [%s] on the stack" % (here, option, risk))
     if "errors" in entry:
-        options.append("errors=" + _choice(entry["errors"], ERROR_POLICIES, where + ".errors"))
+        options.append("errors=" + choice(entry["errors"], ERROR_POLICIES, where + ".errors"))
     _unique(options, here + ": option '%s' is named twice")
     return tuple(options)
-
-
-# --- what is proven ----------------------------------------------------------------------------------
-
-
-def read_verify(raw: Any) -> Verify:
-    """Read ``plumbline_verify``. Raises PlumblineError naming the first thing that is wrong, and where it stands."""
-    entry = _check_keys(raw, _VERIFY_KEYS, "plumbline_verify")
-    fetch = entry.get("fetch", "")
-    if not isinstance(fetch, str):
-        raise PlumblineError("plumbline_verify.fetch: found %s; wanted a directory of the controller, or nothing" % _kind(fetch))
-    measures = {}
-    for measure in MEASURES:
-        wanted = entry.get(measure, {})
-        where = "plumbline_verify." + measure
-        if wanted is False:
-            continue
-        if wanted is True:
-            wanted = {}
-        valid = _MEASURE_KEYS[measure]
-        options = _check_keys(wanted, tuple(valid), where)
-        measures[measure] = {key: _measure_option(value, valid[key], "%s.%s" % (where, key)) for key, value in options.items()}
-    return Verify(
-        policy=_choice(entry.get("policy", "unproven"), POLICIES, "plumbline_verify.policy"),
-        inconclusive=_choice(entry.get("inconclusive", "fail"), INCONCLUSIVE, "plumbline_verify.inconclusive"),
-        fetch=fetch,
-        measures=measures,
-    )
-
-
-def _measure_option(value: Any, bounds: Optional[Tuple[float, float]], where: str) -> Any:
-    if bounds is None:
-        parse_size(value, where)
-        return value
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not bounds[0] <= value <= bounds[1]:
-        raise PlumblineError("%s: '%s' does not fit; wanted a number from %g to %g" % (where, value, bounds[0], bounds[1]))
-    return value

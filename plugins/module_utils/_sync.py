@@ -82,6 +82,16 @@ ROWS = (
 )
 
 
+# What the module takes beside its target.
+ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "rows": {"type": "list", "elements": "str"},
+    "seconds": {"type": "float", "default": 1},
+    "max_seconds": {"type": "float", "default": 120},
+    "min_ops": {"type": "dict", "default": {}},
+    "max_p99_ms": {"type": "dict", "default": {}},
+}
+
+
 class Options(NamedTuple):
     """What is asked. *seconds* per row, *max_seconds* for all; thresholds by the name of a row."""
 

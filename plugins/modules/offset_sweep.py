@@ -276,6 +276,7 @@ report:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._offsets import sweep
+from ansible_collections.plumbline.ssd.plugins.module_utils._probe import ARGUMENTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import bound_runner, device_path, exit_refused, need_root, runner
 
 
@@ -283,18 +284,9 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "device": {"type": "str", "required": True, "aliases": ["path"]},
-            "max_grain": {"type": "str", "default": "64KiB"},
-            "error": {"type": "float", "default": 0.0001},
-            "min_ratio": {"type": "float", "default": 1.1},
-            "max_bytes": {"type": "str", "default": "64MiB"},
-            "max_seconds": {"type": "float", "default": 10},
-            "reads_per_second": {"type": "int", "default": 500},
-            "max_share": {"type": "float", "default": 0.02},
-            "chunk_edges": {"type": "bool", "default": False},
             "layers": {"type": "bool", "default": False},
             "write": {"type": "bool", "default": False},
-            "table": {"type": "bool", "default": False},
-            "table_seconds": {"type": "float", "default": 30},
+            **ARGUMENTS,
         },
         supports_check_mode=True,
     )

@@ -188,7 +188,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._reading import read
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._spec import check_variables, read_stacks, read_verify
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import check_variables, read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._verify import read_verify
 
 
 def main():

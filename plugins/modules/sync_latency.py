@@ -235,7 +235,7 @@ report:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._sync import read_options, result, unmeasured
+from ansible_collections.plumbline.ssd.plugins.module_utils._sync import ARGUMENTS, read_options, result, unmeasured
 from ansible_collections.plumbline.ssd.plugins.module_utils._syncprobe import look_at, measure
 
 
@@ -243,11 +243,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "path": {"type": "path", "required": True},
-            "rows": {"type": "list", "elements": "str"},
-            "seconds": {"type": "float", "default": 1},
-            "max_seconds": {"type": "float", "default": 120},
-            "min_ops": {"type": "dict", "default": {}},
-            "max_p99_ms": {"type": "dict", "default": {}},
+            **ARGUMENTS,
         },
         supports_check_mode=True,
     )

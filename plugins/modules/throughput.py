@@ -252,7 +252,7 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._load import measure_paths, measure_volumes, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._load import ARGUMENTS, measure_paths, measure_volumes, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import PASS, as_dict, report, worst
 
@@ -264,20 +264,9 @@ def main():
             "paths": {"type": "list", "elements": "path", "default": []},
             "write": {"type": "bool", "default": False},
             "jobs": {"type": "list", "elements": "str", "default": []},
-            "min_share": {"type": "float", "default": 0.9},
-            "precision": {"type": "float", "default": 0.05},
-            "confidence": {"type": "float", "default": 0.95},
-            "max_cpu": {"type": "float", "default": 0.5},
-            "depth": {"type": "int", "default": 32},
-            "writers": {"type": "int", "default": 6},
-            "block_seconds": {"type": "float", "default": 1},
-            "max_seconds": {"type": "float", "default": 120},
-            "max_bytes": {"type": "str", "default": "0"},
-            "span": {"type": "str", "default": "8GiB"},
-            "scratch_size": {"type": "str", "default": "256MiB"},
-            "nomerges": {"type": "bool", "default": False},
             "baseline": {"type": "path"},
             "reuse_baseline": {"type": "bool", "default": False},
+            **ARGUMENTS,
         },
         supports_check_mode=True,
     )

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils import _proof, _record
+import yaml
+from ansible_collections.plumbline.ssd.plugins.module_utils import _proof, _record, _verify
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Verify, read_verify
+from ansible_collections.plumbline.ssd.plugins.module_utils._verify import Verify, read_verify
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host, spec
 
 SWEPT = {"verdict": "phase", "contradicts": False, "report": ["fine"]}
@@ -27,6 +29,14 @@ SLOW = {"verdict": "fail", "reasons": ["rand_read: 0.52 of the raw devices; want
 BUSY = {"verdict": "inconclusive", "reasons": ["the CPU was 83 % busy"], "report": []}
 PROOF = {"stack": "pgdata", "digest": "d1", "made": [7]}
 BARE = dict(PROOF, made=[0])  # before its filesystem is made
+
+
+TASKS = os.path.join(os.path.dirname(__file__), "..", "..", "..", "..", "roles", "verify", "tasks")
+
+
+def task_file(name):
+    with open(os.path.join(TASKS, name), encoding="utf-8") as handle:
+        return yaml.safe_load(handle)
 
 
 def of(result, volume="data", stack="pgdata"):
@@ -201,7 +211,17 @@ def test_worst(verdicts, found):
     assert _proof.worst(verdicts) == found
 
 
-@pytest.mark.parametrize("proof", [{}, {"stack": "pgdata"}, {"stack": "pgdata", "digest": "d"}, {"stack": "../etc/x", "digest": "d", "made": []}, {"stack": "", "digest": "d", "made": []}, {"stack": 3, "digest": "d", "made": []}])
+@pytest.mark.parametrize(
+    "proof",
+    [
+        {},
+        {"stack": "pgdata"},
+        {"stack": "pgdata", "digest": "d"},
+        {"stack": "../etc/x", "digest": "d", "made": []},
+        {"stack": "", "digest": "d", "made": []},
+        {"stack": 3, "digest": "d", "made": []},
+    ],
+)
 def test_what_is_no_proof(proof):
     with pytest.raises(PlumblineError, match="wanted what stack_plan lists as proofs"):
         _proof.check_proofs([proof])
@@ -239,9 +259,13 @@ def test_defaults():
         ({"policy": "allways"}, "plumbline_verify.policy: 'allways' is not known (did you mean 'always'?)"),
         ({"inconclusive": "ignore"}, "plumbline_verify.inconclusive: 'ignore' is not known"),
         ({"throughput": {"min_shar": 0.5}}, "plumbline_verify.throughput: unknown key 'min_shar' (did you mean 'min_share'?)"),
-        ({"throughput": {"min_share": 90}}, "plumbline_verify.throughput.min_share: '90' does not fit; wanted a number from 0.01 to 1"),
-        ({"throughput": {"min_share": True}}, "plumbline_verify.throughput.min_share: 'True' does not fit"),
+        ({"throughput": {"min_share": 90}}, "plumbline_verify.throughput.min_share: 90; wanted 0.01 to 2"),
+        ({"throughput": {"min_share": True}}, "plumbline_verify.throughput.min_share: found a boolean; wanted a number"),
         ({"offset_sweep": {"max_bytes": "lots"}}, "plumbline_verify.offset_sweep.max_bytes"),
+        ({"sync_latency": {"min_ops": {"fdatsync": 500}}}, "sync_latency.min_ops: the row 'fdatsync' is not measured (did you mean 'fdatasync'?)"),
+        ({"sync_latency": {"min_ops": 500}}, "plumbline_verify.sync_latency.min_ops: found a number; wanted a mapping"),
+        ({"offset_sweep": {"max_grain": "12KiB"}}, "plumbline_verify.offset_sweep.max_grain: 12KiB; wanted a power of two"),
+        ({"offset_sweep": {"layers": False}}, "plumbline_verify.offset_sweep: unknown key 'layers'"),
         ({"sync_latency": "yes"}, "plumbline_verify.sync_latency: found a string"),
         ({"fetch": 3}, "plumbline_verify.fetch: found a number"),
         ([], "plumbline_verify: found an empty list"),
@@ -254,5 +278,14 @@ def test_a_mistake_is_named(raw, words):
 
 
 def test_switches():
-    verify = read_verify({"offset_sweep": False, "throughput": True, "sync_latency": {"min_ops": 500}})
-    assert verify.measures == {"throughput": {}, "sync_latency": {"min_ops": 500}}
+    verify = read_verify({"offset_sweep": False, "throughput": True, "sync_latency": {"min_ops": {"fsync": 500}}})
+    assert verify.measures == {"throughput": {}, "sync_latency": {"min_ops": {"fsync": 500}}}
+
+
+@pytest.mark.parametrize("file, measures", [("measure.yml", ("offset_sweep", "throughput", "sync_latency")), ("writes.yml", ("throughput",))])
+def test_the_role_hands_over_every_option(file, measures):
+    """An option that is checked and then forgotten would be a threshold that nobody holds."""
+    for measure in measures:
+        (task,) = (task for task in task_file(file) if "plumbline.ssd." + measure in task)
+        handed = {key for key, value in task["plumbline.ssd." + measure].items() if "__verify_options." + key in str(value)}
+        assert handed == set(_verify._module(measure)[0])
