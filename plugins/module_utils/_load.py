@@ -27,7 +27,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from ansible_collections.plumbline.ssd.plugins.module_utils import _baseline, _devio, _fio, _guards, _ranges, _scratch, _settings, _throughput
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, look, observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe, observe_maps
 from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Place, Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import ENVIRONMENT, device_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human, parse_size
@@ -433,7 +433,7 @@ def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> Optional[Tuple[
 def measure_volumes(run: Runner, wanted: Wanted, names: Sequence[str], check: bool) -> Result:
     """Measure block devices. With *check* nothing is written: where that was asked for, only whether it might be."""
     fio = find_fio()
-    seen = look(run)
+    seen = observe_maps(run)
     devnos = resolve(seen.nodes, names)
     _need_maps(seen, devnos)
     spans = {devno: [Span(0, min(wanted.span, seen.nodes[devno].size))] for devno in devnos}
@@ -464,7 +464,7 @@ def measure_paths(run: Runner, wanted: Wanted, paths: Sequence[str], check: bool
         _scratch.check_room(path, wanted.scratch)
     if check:
         return Result([], [], list(paths), 0, 0, 0.0, ["check mode: nothing is written, so there is no scratch file and nothing was measured"], {}, {})
-    seen = look(run)
+    seen = observe_maps(run)
     spans: Dict[str, List[Span]] = {}
     written = 0
     with contextlib.ExitStack() as open_files:

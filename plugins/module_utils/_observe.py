@@ -79,13 +79,6 @@ def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Ite
     return seen
 
 
-def look(run: Runner) -> Observation:
-    """Only the block devices and how they are mapped: no content is read. Raises PlumblineError where dmsetup fails."""
-    seen = Observation(nodes=_sysfs.read_nodes(), tools=_find_tools())
-    read_maps(run, seen)
-    return seen
-
-
 def observe_maps(run: Runner) -> Observation:
     """The block devices with their mappings and our own mounts, and nothing else: what a probe needs to find its way."""
     seen = Observation(nodes=_sysfs.read_nodes(), mounts=_parsers.parse_mountinfo(_sysfs.read_text("/proc/self/mountinfo")))

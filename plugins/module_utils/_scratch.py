@@ -14,25 +14,15 @@ The file is made with O_TMPFILE: it has no name, so that it is gone with the las
 from __future__ import annotations
 
 import errno
-import fcntl
 import mmap
 import os
-import struct
-from typing import List, NamedTuple, Tuple
+from typing import List, NamedTuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB, human
-
-# linux/fiemap.h
-FS_IOC_FIEMAP = 0xC020660B
-FIEMAP_FLAG_SYNC = 0x1
-FIEMAP_EXTENT_LAST = 0x1
-_HEAD = struct.Struct("=QQIIII")
-_EXTENT = struct.Struct("=QQQQQIIII")
-_AT_ONCE = 128
-# Extents whose bytes on the device are not the file's: unknown, delayed, encoded, encrypted, unaligned, inline, tail, unwritten.
-_UNUSABLE = 0x2 | 0x4 | 0x8 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
+from ansible_collections.plumbline.ssd.plugins.module_utils._spans import written
 
 
 class Scratch(NamedTuple):
@@ -51,7 +41,7 @@ def create(path: str, size: int) -> Scratch:
     fd = _open(path, size)
     try:
         _fill(fd, path, size)
-        spans = read_extents(fd, path, size)
+        spans = read_spans(fd, path, size)
         number = os.fstat(fd).st_dev
         return Scratch(fd, "%d:%d" % (os.major(number), os.minor(number)), spans)
     except BaseException:
@@ -106,52 +96,16 @@ def _fill(fd: int, path: str, size: int) -> None:
         raise PlumblineError("%s: the scratch file could not be written: %s; it is gone again" % (path, fault.strerror or fault)) from fault
 
 
-def read_extents(fd: int, path: str, size: int) -> List[Span]:
-    """Where the first *size* bytes of an open file lie on the filesystem's device (Documentation/filesystems/fiemap.rst)."""
-    spans: List[Span] = []
-    at = 0
-    while at < size:
-        request = bytearray(_HEAD.size + _AT_ONCE * _EXTENT.size)
-        _HEAD.pack_into(request, 0, at, size - at, FIEMAP_FLAG_SYNC, 0, _AT_ONCE, 0)
-        try:
-            fcntl.ioctl(fd, FS_IOC_FIEMAP, request)
-        except OSError as fault:
-            raise PlumblineError("%s: its filesystem does not say where a file lies (FIEMAP): %s" % (path, fault.strerror or fault)) from fault
-        found, last = parse_extents(bytes(request), path, size)
-        if not found:
-            break
-        for logical, span in found:
-            at = logical + span.length
-            spans.append(span)
-        if last:
-            break
-    if sum(span.length for span in spans) < size:
-        raise PlumblineError("%s: only %d of the scratch file's %d bytes are mapped to the device" % (path, sum(span.length for span in spans), size))
-    return _joined(spans)
-
-
-def parse_extents(raw: bytes, path: str, size: int) -> Tuple[List[Tuple[int, Span]], bool]:
-    """A FIEMAP answer: (byte of the file, span on the device) for each extent, cut at *size*, and whether the last was among them."""
-    count = _HEAD.unpack_from(raw)[3]
-    found = []
-    last = False
-    for number in range(count):
-        logical, physical, length, _r1, _r2, flags, _r3, _r4, _r5 = _EXTENT.unpack_from(raw, _HEAD.size + number * _EXTENT.size)
-        if flags & _UNUSABLE:
-            raise PlumblineError(
-                "%s: its filesystem keeps the scratch file compressed, encrypted or inline (extent flags %#x); name the volume itself" % (path, flags)
-            )
-        found.append((logical, Span(physical, min(length, max(size - logical, 0)))))
-        last = last or bool(flags & FIEMAP_EXTENT_LAST)
-    return found, last
-
-
-def _joined(spans: List[Span]) -> List[Span]:
-    """Spans that follow one another on the device as one."""
-    joined: List[Span] = []
-    for span in sorted(spans):
-        if joined and joined[-1].end == span.start:
-            joined[-1] = Span(joined[-1].start, joined[-1].length + span.length)
-        elif span.length:
-            joined.append(span)
-    return joined
+def read_spans(fd: int, path: str, size: int) -> List[Span]:
+    """Where the *size* bytes of an open file lie on the filesystem's device, by the filesystem's own word."""
+    try:
+        spans = [Span(*span) for span in written(_devio.read_extents(fd))]
+    except OSError as fault:
+        raise PlumblineError("%s: its filesystem does not say where a file lies (FIEMAP): %s" % (path, fault.strerror or fault)) from fault
+    found = sum(span.length for span in spans)
+    if found < size:
+        raise PlumblineError(
+            "%s: only %d of the scratch file's %d bytes are on the device as they are (not compressed, inline or elsewhere); name the volume itself"
+            % (path, found, size)
+        )
+    return spans

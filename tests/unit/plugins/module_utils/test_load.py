@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import os
 import signal
-import struct
 import sys
 import time
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils import _guards, _load, _scratch
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _guards, _load, _scratch
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ext4, Lv, Lvm, Mount, Pv, Segment, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._spans import Extent
 from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import LEGS, VOLUMES
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host
 
@@ -199,26 +199,16 @@ def test_the_queues_that_a_load_passes(monkeypatch):
 # --- the scratch file ------------------------------------------------------------------------------
 
 
-def fiemap(*extents):
-    return struct.pack("=QQIIII", 0, 0, 0, len(extents), 128, 0) + b"".join(
-        struct.pack("=QQQQQIIII", logical, physical, length, 0, 0, flags, 0, 0, 0) for logical, physical, length, flags in extents
-    )
+def test_where_it_lies(monkeypatch):
+    monkeypatch.setattr(_devio, "read_extents", lambda fd: [Extent(0, 64 * MIB, MIB, 0), Extent(MIB, 128 * MIB, MIB, 1)])
+    assert _scratch.read_spans(3, "/x", 2 * MIB) == [Span(64 * MIB, MIB), Span(128 * MIB, MIB)]
 
 
-def test_extents():
-    raw = fiemap((0, 64 * MIB, MIB, 0), (MIB, 128 * MIB, 2 * MIB, 1))
-    assert _scratch.parse_extents(raw, "/x", 2 * MIB) == ([(0, Span(64 * MIB, MIB)), (MIB, Span(128 * MIB, MIB))], True)
-    assert _scratch.parse_extents(fiemap(), "/x", MIB) == ([], False)
-
-
-@pytest.mark.parametrize("flags", [0x2, 0x4, 0x8, 0x80, 0x100, 0x200, 0x800, 0x801])
-def test_extents_whose_bytes_lie_elsewhere(flags):
-    with pytest.raises(PlumblineError, match="compressed, encrypted or inline"):
-        _scratch.parse_extents(fiemap((0, MIB, MIB, flags)), "/x", MIB)
-
-
-def test_neighbouring_extents_are_one():
-    assert _scratch._joined([Span(10, 5), Span(0, 10), Span(20, 5), Span(30, 0)]) == [Span(0, 15), Span(20, 5)]
+@pytest.mark.parametrize("flags", [0x2, 0x4, 0x8, 0x88, 0x100, 0x200, 0x800, 0x801])
+def test_extents_whose_bytes_lie_elsewhere(monkeypatch, flags):
+    monkeypatch.setattr(_devio, "read_extents", lambda fd: [Extent(0, MIB, MIB, flags)])
+    with pytest.raises(PlumblineError, match="only 0 of the scratch file's"):
+        _scratch.read_spans(3, "/x", MIB)
 
 
 def test_no_room(tmp_path):
