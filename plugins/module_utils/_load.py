@@ -24,10 +24,11 @@ import subprocess
 import time
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _baseline, _devio, _fio, _guards, _ranges, _scratch, _settings, _throughput
+from ansible_collections.plumbline.ssd.plugins.module_utils import _baseline, _devio, _fio, _ranges, _scratch, _settings, _throughput
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe, observe_maps
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Runner, observe_maps
+from ansible_collections.plumbline.ssd.plugins.module_utils._own import held_alone, node_path, prove
 from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Place, Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import ENVIRONMENT, device_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human, parse_size
@@ -162,11 +163,6 @@ def find_fio() -> str:
     return found
 
 
-def node_path(node: Node) -> str:
-    """The kernel's own name of a device: no character in it means anything to fio."""
-    return "/dev/" + node.name.replace("!", "/")
-
-
 def resolve(nodes: Mapping[str, Node], names: Sequence[str]) -> List[str]:
     """Device numbers of volumes by path or name below /dev/disk/by-id. Raises PlumblineError for what is no block device, or named twice."""
     found: List[str] = []
@@ -183,48 +179,6 @@ def resolve(nodes: Mapping[str, Node], names: Sequence[str]) -> List[str]:
             raise PlumblineError("%s is named twice among the volumes, as %s" % (node_path(nodes[devno]), path))
         found.append(devno)
     return found
-
-
-@contextlib.contextmanager
-def held_alone(seen: Observation, devnos: Sequence[str]) -> Iterator[Dict[str, int]]:
-    """Open every volume exclusively for writing: no mount, no LVM and no other run comes between proof and write."""
-    held: Dict[str, int] = {}
-    try:
-        for devno in devnos:
-            path = node_path(seen.nodes[devno])
-            try:
-                held[devno] = os.open(path, os.O_RDWR | os.O_EXCL | os.O_DIRECT | os.O_CLOEXEC)
-            except OSError as fault:
-                raise PlumblineError(
-                    "refused: nothing was written. %s cannot be opened alone: %s; writing is measured on empty volumes only" % (path, fault.strerror or fault)
-                ) from fault
-        yield held
-    finally:
-        for fd in held.values():
-            os.close(fd)
-
-
-def prove(run: Runner, nodes: Mapping[str, Node], devnos: Sequence[str]) -> None:
-    """Raise PlumblineError with every reason unless all volumes are ours and empty. To be called while they are held."""
-    paths = [node_path(nodes[devno]) for devno in devnos]
-    before = Observation(nodes=dict(nodes))
-    disks = {disk.devno: node_path(disk) for devno in devnos for disk in before.disk_of(devno)}
-    # All PVs of a volume group have to be looked at, and a volume need not lie on each: their disks are found by a first reading.
-    seen = observe(run, Questions(devices=tuple((path, "") for path in paths), prove=False))
-    for devno in devnos:
-        groups = {lv.vg for lv in seen.lvm.lvs if seen.lv_node(lv.vg, lv.name) == seen.nodes.get(devno)}
-        for pv in seen.lvm.pvs:
-            if pv.vg in groups and pv.devno in seen.nodes:
-                disks.update((disk.devno, node_path(disk)) for disk in seen.disk_of(pv.devno))
-    seen = observe(run, Questions(devices=tuple((path, "") for path in paths + sorted(disks.values())), prove=False))
-    reasons = []
-    for devno, path in zip(devnos, paths):
-        if devno not in seen.nodes:
-            raise PlumblineError("%s went away while it was looked at" % path)
-        name = seen.nodes[devno].title or path
-        reasons += [reason.line(name) for reason in _guards.load_reasons(seen, devno)]
-    if reasons:
-        raise PlumblineError("refused: nothing was written. %s" % reasons[0], reasons)
 
 
 class Session:

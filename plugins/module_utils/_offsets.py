@@ -76,15 +76,10 @@ def _write(
     if params["layers"] or target.file:
         what = "layers are only read" if params["layers"] else "a file is only read"
         raise PlumblineError("write: %s; wanted a partition or a logical volume, and no layers" % what)
-    disks = tuple(("/dev/" + name, "") for name in target.disks)
-
-    def look() -> Observation:
-        return observe(run, Questions(devices=disks, prove=False))
-
     if check:
-        os.close(_writing.check(target, look))
+        _writing.check(run, seen, target)
         return _probe.Measured(_sweep.Verdict(_sweep.INCONCLUSIVE, why="nothing is written in check mode"), 0.0)
-    return _probe.measure(target, options, limits, _writing.maker(look))
+    return _probe.measure(target, options, limits, _writing.maker(run, seen))
 
 
 def expected_in(target: _probe.Target, found: _sweep.Verdict) -> int:

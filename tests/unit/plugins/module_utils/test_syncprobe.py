@@ -190,8 +190,8 @@ def test_no_file_can_be_made(monkeypatch, code, words):
 
 def test_the_time_is_kept(volume):
     began = time.monotonic()
-    run = _syncprobe.measure(volume, options("fdatasync", seconds=5, max_seconds=0.5))
-    assert time.monotonic() - began < 4
+    run = _syncprobe.measure(volume, options("fdatasync", seconds=60, max_seconds=2))
+    assert time.monotonic() - began < 30
     assert run.rows[0][1].ops > 0
 
 

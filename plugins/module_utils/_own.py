@@ -1,0 +1,88 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""Volumes that a measurement writes to: held open alone, and proven to be ours and empty while they are. I/O.
+
+A volume is opened alone before it is looked at, and stays so until the last byte is discarded, so that nothing can come between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from typing import Dict, Iterator, Mapping, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe
+
+LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
+
+
+def node_path(node: Node) -> str:
+    """The kernel's own name of a device: no character in it means anything to fio."""
+    return "/dev/" + node.name.replace("!", "/")
+
+
+@contextlib.contextmanager
+def held_alone(seen: Observation, devnos: Sequence[str]) -> Iterator[Dict[str, int]]:
+    """Open every volume exclusively for writing: no mount, no LVM and no other run comes between proof and write."""
+    held: Dict[str, int] = {}
+    try:
+        for devno in devnos:
+            path = node_path(seen.nodes[devno])
+            try:
+                held[devno] = os.open(path, os.O_RDWR | os.O_EXCL | os.O_DIRECT | os.O_CLOEXEC)
+            except OSError as fault:
+                raise PlumblineError(
+                    "refused: nothing was written. %s cannot be opened alone: %s; writing is measured on empty volumes only" % (path, fault.strerror or fault)
+                ) from fault
+            _lock(held[devno], path)
+        yield held
+    finally:
+        for fd in held.values():
+            os.close(fd)
+
+
+def prove(run: Runner, nodes: Mapping[str, Node], devnos: Sequence[str]) -> None:
+    """Raise PlumblineError with every reason unless all volumes are ours and empty. To be called while they are held."""
+    paths = [node_path(nodes[devno]) for devno in devnos]
+    before = Observation(nodes=dict(nodes))
+    disks = {disk.devno: node_path(disk) for devno in devnos for disk in before.disk_of(devno)}
+    # All PVs of a volume group have to be looked at, and a volume need not lie on each: their disks are found by a first reading.
+    seen = observe(run, Questions(devices=tuple((path, "") for path in paths), prove=False))
+    for devno in devnos:
+        groups = {lv.vg for lv in seen.lvm.lvs if seen.lv_node(lv.vg, lv.name) == seen.nodes.get(devno)}
+        for pv in seen.lvm.pvs:
+            if pv.vg in groups and pv.devno in seen.nodes:
+                disks.update((disk.devno, node_path(disk)) for disk in seen.disk_of(pv.devno))
+    seen = observe(run, Questions(devices=tuple((path, "") for path in paths + sorted(disks.values())), prove=False))
+    reasons = []
+    for devno, path in zip(devnos, paths):
+        if devno not in seen.nodes:
+            raise PlumblineError("%s went away while it was looked at" % path)
+        name = seen.nodes[devno].title or path
+        reasons += [reason.line(name) for reason in _guards.load_reasons(seen, devno)]
+    if reasons:
+        raise PlumblineError("refused: nothing was written. %s" % reasons[0], reasons)
+
+
+def _lock(fd: int, path: str) -> None:
+    """Lock an open device, so that udev, which honours that, does not probe it meanwhile. Raises PlumblineError where others do not let go."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as fault:
+            if time.monotonic() > deadline:
+                raise PlumblineError("refused: nothing was written. %s is locked by another program; run again" % path) from fault
+        time.sleep(0.1)
