@@ -53,14 +53,14 @@ def plan(harness: Harness, stacks: list[dict[str, Any]], **verify: Any) -> dict[
     return proof
 
 
-def prove(harness: Harness, proof: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Sweep as the role does, and judge."""
+def prove(harness: Harness, proof: dict[str, Any], layers: bool = False) -> dict[str, Any]:
+    """Sweep as the role does, and judge. The role sweeps all layers; that takes its time, so that here only one test does."""
     measured = []
     for item in proof["volumes"]:
-        swept = harness.module("offset_sweep", {"device": item["path"], "layers": True, "max_seconds": 60, "max_bytes": "256MiB"})
+        swept = harness.module("offset_sweep", {"device": item["path"], "layers": layers, "max_seconds": 60, "max_bytes": "256MiB"})
         assert not swept["failed"], said(swept)
         measured.append({**swept, "item": item})
-    return judge(harness, proof, measured, **more)
+    return judge(harness, proof, measured)
 
 
 def judge(harness: Harness, proof: dict[str, Any], measured: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
@@ -94,14 +94,14 @@ def test_what_failed_fails_again(bench: Bench, harness: Harness, built: Any, unp
     """The drives' pages lie elsewhere than they say: the static proof cannot know, and the measured one names the device."""
     set_phase(bench, 8 * KIB)
     try:
-        for _turn in range(2):
+        for layers in (True, False):
             proof = plan(harness, built)
             assert proof["due"] is True
-            found = prove(harness, proof)
+            found = prove(harness, proof, layers)
             assert found["verdict"] == "fail"
             (text,) = found["paragraphs"]
-            assert "pgdata/vol0" in text and "fastest at offset 8192 of 16 KiB" in text and "the device lies about its alignment" in text and RECORD in text
-            assert "look first at device nvme" in text
+            assert "pgdata/vol0" in text and "fastest at offset 8192 of 16 KiB" in text and RECORD in text
+            assert not layers or ("the device lies about its alignment" in text and "look first at device nvme" in text)
     finally:
         set_phase(bench, 0)
     assert plan(harness, built)["stored"] == "fail"
