@@ -227,15 +227,18 @@ class _Job:
         keep = latencies.append
         operate()
         began = last = clock()
-        while True:
-            operate()
-            now = clock()
-            keep(now - last)
-            last = now
-            if now >= until:
-                break
-        self.samples.add(latencies, last - began)
-        self.written += (len(latencies) + 1) * self.row.write * self.row.times
+        try:
+            while True:
+                operate()
+                now = clock()
+                keep(now - last)
+                last = now
+                if now >= until:
+                    break
+        finally:
+            if latencies:
+                self.samples.add(latencies, last - began)
+            self.written += (len(latencies) + 1) * self.row.write * self.row.times
 
     def close(self) -> None:
         for view in self.views:

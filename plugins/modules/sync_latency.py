@@ -107,7 +107,7 @@ verdict:
   sample: pass
 reasons:
   description: Why, one line each. Of a verdict other than V(pass) those thresholds that were not met.
-  returned: always
+  returned: success
   type: list
   elements: str
   sample: ["fdatasync: 478 ops/sec (466 to 490); wanted at least 400"]

@@ -21,7 +21,7 @@ AT = "/pl/sync"
 # Programming a page takes 2 ms, a flush 1 ms more: Python's own part of an operation is small against that.
 HONEST = {"page_size": 4096, "program_us": 2000, "flush_us": 1000, "transfer_us": 20, "write_cache": 1}
 # It answers flushes at once and keeps the data in its cache, as the drive of 2015 did: only without the cache does a write wait for the flash.
-CONSUMER = {"page_size": 4096, "program_us": 8000, "transfer_us": 20, "write_cache": 1, "flush": "ignore", "fua": "ignore"}
+CONSUMER = {"page_size": 4096, "program_us": 5000, "transfer_us": 20, "write_cache": 1, "flush": "ignore", "fua": "ignore"}
 DISKS = [
     {"name": "honest", "bus": "nvme", "size": "256MiB", "serial": "SYNCHONEST", "simulated": HONEST},
     {"name": "consumer", "bus": "nvme", "size": "256MiB", "serial": "SYNCCONSUMER", "simulated": CONSUMER},
@@ -78,18 +78,18 @@ def test_its_image_has_pg_test_fsync_and_no_cluster(harness: Harness) -> None:
 # --- the real pg_test_fsync -------------------------------------------------------------------------------------------------
 
 
-def pg_test_fsync(harness: Harness, seconds: int, only: float | None) -> list[tuple[str, float]]:
-    """(title, operations per second) in its order. *only*: it is interrupted after so many seconds."""
-    bound = f"timeout --signal=INT {only}" if only else ""
-    _code, out, err = harness.run(f"cd {AT} && {bound} /usr/lib/postgresql/*/bin/pg_test_fsync -s {seconds}", timeout=300)
-    found = [(title.strip(), float(ops)) for title, ops in re.findall(r"^ {8}(\S.{29}| .{29}) *([0-9.]+) ops/sec", out, re.MULTILINE)]
+def pg_test_fsync(harness: Harness, seconds: int, until: str) -> list[tuple[str, float]]:
+    """(title, operations per second) in its order. *until*: words in a heading, at which it is left; empty for all of it."""
+    left = f"| sed '/{until}/q'" if until else ""
+    # Nobody reads on, so that it ends with its next line, and cannot remove its file.
+    _code, out, err = harness.run(f"cd {AT} && /usr/lib/postgresql/*/bin/pg_test_fsync -s {seconds} {left}; rm -f {AT}/pg_test_fsync.out", timeout=300)
+    found = [(title.strip(), float(ops)) for title, ops in re.findall(r"^ {8}(.{30}) *([0-9.]+) ops/sec", out, re.MULTILINE)]
     assert found, out + err
-    assert harness.must(f"ls {AT}").split() == ["lost+found"]
     return found
 
 
-def against_pg(harness: Harness, times: int, rows: list[str] | None) -> None:
-    """Both by turns; the medians of every synced row agree within 15 %."""
+def against_pg(harness: Harness, times: int, rows: list[str] | None = None) -> None:
+    """Both by turns, *rows* being those of its first two headings, or all; the medians of every synced row agree within 15 %."""
     ours: dict[str, list[float]] = {}
     theirs: dict[str, list[float]] = {}
     titles: dict[str, str] = {}
@@ -100,9 +100,7 @@ def against_pg(harness: Harness, times: int, rows: list[str] | None) -> None:
             titles[row["row"]] = row["title"]
 
     def run_theirs() -> None:
-        lines = pg_test_fsync(harness, 1, len(rows) + 0.5 if rows else None)
-        if rows:
-            lines = lines[: len(rows)]
+        lines = pg_test_fsync(harness, 1, "different write sizes" if rows else "")
         assert [title for title, _ops in lines] == list(titles.values()), "the rows are not those of pg_test_fsync"
         for name, (_title, ops) in zip(titles, lines, strict=True):
             theirs.setdefault(name, []).append(ops)
@@ -126,7 +124,7 @@ def test_the_methods_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -
 @pytest.mark.long
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_all_rows_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
-    against_pg(harness, 5, None)
+    against_pg(harness, 5)
 
 
 # --- the write cache --------------------------------------------------------------------------------------------------------
@@ -137,7 +135,7 @@ def test_without_its_cache_a_consumer_drive_collapses(bench: Bench, harness: Har
     found = {}
     for word, value in (("on", "1"), ("off", "0")):
         set_cache(bench, mounted, value)
-        found[word] = measure(harness, list(ARTICLE), seconds=0.5)
+        found[word] = measure(harness, list(ARTICLE), seconds=0.3)
     set_cache(bench, mounted, "1")
     on, off = rates(found["on"]), rates(found["off"])
     print("\n" + "\n".join(found["off"]["report"]))
@@ -145,7 +143,7 @@ def test_without_its_cache_a_consumer_drive_collapses(bench: Bench, harness: Har
     for name, (was, became) in ARTICLE.items():
         print(f"  {name:22s}{on[name]:12.0f}{off[name]:11.1f}{off[name] / on[name]:6.2f}{was:14d}{became:9d}{became / was:7.2f}")
     synced = [name for name in ARTICLE if name != UNSYNCED]
-    assert all(off[name] < on[name] / 4 for name in synced), (on, off)
+    assert all(off[name] < on[name] / 3 for name in synced), (on, off)
     assert off[UNSYNCED] > on[UNSYNCED] / 2
     # As in the article: more pieces cost more, one after the other, and fsync costs more than fdatasync.
     cut = [off[f"open_sync_{count}x{16 // count}k"] for count in (1, 2, 4, 8, 16)]
@@ -172,13 +170,13 @@ def test_thresholds(harness: Harness, mounted: Disk) -> None:
     ops, p99 = row["ops_per_sec"], row["p99_us"] / 1000
     good = measure(harness, ["fdatasync"], min_ops={"fdatasync": ops / 2}, max_p99_ms={"fdatasync": p99 * 3})
     assert (good["verdict"], len(good["reasons"])) == ("pass", 2), good["reasons"]
-    slow = measure(harness, ["fdatasync", "fsync"], min_ops={"fdatasync": ops * 2, "fsync": 1})
-    assert slow["verdict"] == "fail" and len(slow["reasons"]) == 1, slow["reasons"]
+    limits = {"fdatasync": row["p50_us"] / 2000}
+    slow = measure(harness, ["fdatasync", "fsync"], min_ops={"fdatasync": ops * 2, "fsync": 1}, max_p99_ms=limits)
+    assert slow["verdict"] == "fail" and len(slow["reasons"]) == 2, slow["reasons"]
     assert "wanted at least" in slow["reasons"][0] and "write cache" in slow["reasons"][0]
-    late = measure(harness, ["fdatasync"], max_p99_ms={"fdatasync": row["p50_us"] / 2000})
-    assert late["verdict"] == "fail" and "p99 is" in late["reasons"][0], late["reasons"]
-    assert [check["verdict"] for check in late["checks"]] == ["fail"]
-    print("\n" + "\n".join(slow["report"] + late["report"]))
+    assert "p99 is" in slow["reasons"][1]
+    assert [(check["row"], check["verdict"]) for check in slow["checks"]] == [("fdatasync", "fail"), ("fdatasync", "fail"), ("fsync", "pass")]
+    print("\n" + "\n".join(slow["report"]))
 
 
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
