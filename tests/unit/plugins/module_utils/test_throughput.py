@@ -153,6 +153,11 @@ def disturbance(kind, dice):
 
 @pytest.mark.parametrize("kind", ["normal", "heavy", "pauses"])
 @pytest.mark.parametrize("share", [1.0, 0.85, 0.5])
+def test_a_stored_baseline_needs_fewer_blocks():
+    _asked, found = measure(1.0, baseline=[1e8, 1e8], blocks=5)
+    assert "after 5 blocks; 6 are the fewest" in found.why
+
+
 def test_the_interval_holds_what_it_promises(kind, share):
     """With a look after every quadruple and a stop when it suits it misses in at most 5 %; here of 300, up to the 99.9 % quantile of that."""
     missed = 0
