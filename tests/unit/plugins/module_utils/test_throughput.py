@@ -144,6 +144,11 @@ def test_a_stored_baseline_is_not_loaded_again():
     assert found.raw == pytest.approx(100 * MIB) and found.raw_blocks == () and found.raw_iops == 0
 
 
+def test_a_stored_baseline_needs_fewer_blocks():
+    _asked, found = measure(1.0, baseline=[1e8, 1e8], blocks=5)
+    assert "after 5 blocks; 6 are the fewest" in found.why
+
+
 def disturbance(kind, dice):
     """The log of a factor on a block's rate: well-behaved, heavy-tailed (Student's t of 3), or with pauses now and then."""
     if kind == "heavy":
@@ -153,11 +158,6 @@ def disturbance(kind, dice):
 
 @pytest.mark.parametrize("kind", ["normal", "heavy", "pauses"])
 @pytest.mark.parametrize("share", [1.0, 0.85, 0.5])
-def test_a_stored_baseline_needs_fewer_blocks():
-    _asked, found = measure(1.0, baseline=[1e8, 1e8], blocks=5)
-    assert "after 5 blocks; 6 are the fewest" in found.why
-
-
 def test_the_interval_holds_what_it_promises(kind, share):
     """With a look after every quadruple and a stop when it suits it misses in at most 5 %; here of 300, up to the 99.9 % quantile of that."""
     missed = 0
