@@ -31,7 +31,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Runn
 from ansible_collections.plumbline.ssd.plugins.module_utils._own import held_alone, node_path, prove
 from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Place, Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import ENVIRONMENT, device_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human, parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, parse_size
 
 READS = ("seq_read", "rand_read")
 WRITES = ("seq_write", "rand_write")
@@ -39,6 +39,7 @@ JOBS = READS + WRITES
 SEQUENTIAL = MIB  # bytes of a request
 RANDOM = 8 * KIB
 _MARK = 4 * KIB
+_MOST_SHOWN = 8  # ranges of a leg in the result, which has to stay small
 _MOST_CPUS = 8  # more random jobs than that tell nothing more
 _GRACE = 60  # seconds that fio may take beyond its time: a device that hangs, or a machine that swaps
 _FILL_RATE = MIB  # bytes per second below which a fill is taken to hang
@@ -79,6 +80,7 @@ class Wanted(NamedTuple):
     nomerges: bool = False
     baseline: str = ""
     reuse: bool = False
+    keep: bool = True  # whether the baseline may be written
 
 
 def read_options(params: Mapping[str, Any]) -> Wanted:
@@ -387,6 +389,7 @@ def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> Optional[Tuple[
 def measure_volumes(run: Runner, wanted: Wanted, names: Sequence[str], check: bool) -> Result:
     """Measure block devices. With *check* nothing is written: where that was asked for, only whether it might be."""
     fio = find_fio()
+    wanted = wanted._replace(keep=not check)
     seen = observe_maps(run)
     devnos = resolve(seen.nodes, names)
     _need_maps(seen, devnos)
@@ -522,7 +525,7 @@ def _keep(
         if raw and one.raw_blocks and not _baseline.differing(raw, parameters[job]):
             before = sum(raw.rates) / len(raw.rates)
             notes.append("%s: the legs gave %.1f MiB/s; in the baseline of %s it was %.1f" % (job, one.raw / MIB, raw.when, before / MIB))
-    if new:
+    if new and wanted.keep:
         stored = _baseline.Baseline(tuple(sorted(legs)), {**stored.jobs, **new})
         _baseline.save(wanted.baseline, stored)
     return stored
@@ -532,8 +535,17 @@ def _result(session: Session, found: List[Tuple[str, _throughput.Found]], notes:
     legs = []
     for devno, side in zip(session.disks, session.legs):
         node = session.nodes[devno]
-        places = [{"device": place.path, "start_bytes": place.start, "length_bytes": place.length} for place in side.places]
-        legs.append({"device": node.name, "model": node.identity.model, "serial": node.identity.serial, "size": human(node.size), "ranges": places})
+        shown = [{"device": place.path, "start_bytes": place.start, "length_bytes": place.length} for place in side.places[:_MOST_SHOWN]]
+        legs.append(
+            {
+                "device": node.name,
+                "model": node.identity.model,
+                "serial": node.identity.serial,
+                "size_bytes": node.size,
+                "loaded_bytes": sum(place.length for place in side.places),
+                "ranges": shown,
+            }
+        )
     changed = session.queues("2") if session.wanted.nomerges and any(job.startswith("seq") for job, _one in found) else {}
     return Result(
         jobs=found,

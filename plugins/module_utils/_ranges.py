@@ -166,10 +166,15 @@ def round_piece(piece: Piece, offset: int, unit: int = UNIT) -> Piece:
 def legs(nodes: Mapping[str, Node], mapped: Sequence[Mapped]) -> Dict[str, List[Piece]]:
     """The aligned pieces on each disk, by its device number, of all volumes together.
 
-    Raises PlumblineError where the kernel does not know a disk's alignment, or a leg has no whole unit.
+    Raises PlumblineError where the kernel does not know a disk's alignment, a leg has no whole unit, or two volumes share bytes.
     """
     found: Dict[str, List[Piece]] = {}
-    for piece in _join([piece for one in mapped for piece in one.pieces]):
+    joined = _join([piece for one in mapped for piece in one.pieces])
+    for devno in {piece.disk for piece in joined}:
+        asked = sorted((piece.at, piece.at + piece.length) for one in mapped for piece in one.pieces if piece.disk == devno)
+        if any(asked[number][1] > asked[number + 1][0] for number in range(len(asked) - 1)):
+            raise PlumblineError("%s: two of the volumes lie on the same bytes of it; name volumes that lie side by side" % nodes[devno].path)
+    for piece in joined:
         node = nodes[piece.disk]
         offset = node.limits.alignment_offset or 0
         if offset < 0:

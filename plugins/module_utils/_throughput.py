@@ -201,7 +201,8 @@ def measure(options: Options, baseline: Sequence[float] = ()) -> Measuring:
 
 def _found(options: Options, sides: Dict[str, List[Block]], share: Optional[Share], baseline: Sequence[float], budget: str) -> Found:
     blocks = sides[LEGS] + sides[VOLUMES]
-    verdict, why = _verdict(options, blocks, share, budget)
+    fewest = FIRST_LOOK * (2 if baseline else len(QUADRUPLE))
+    verdict, why = _verdict(options, blocks, share, "%s after %d blocks; %d are the fewest that give an interval" % (budget, len(blocks), fewest), budget)
     raw = sides[LEGS]
     return Found(
         share=share,
@@ -227,10 +228,8 @@ def _mean_rates(blocks: Sequence[Block]) -> Tuple[Tuple[str, float], ...]:
     return tuple((name, _mean([dict(block.rates).get(name, 0.0) for block in blocks])) for name in names)
 
 
-def _verdict(options: Options, blocks: Sequence[Block], share: Optional[Share], budget: str) -> Tuple[str, str]:
+def _verdict(options: Options, blocks: Sequence[Block], share: Optional[Share], too_few: str, budget: str) -> Tuple[str, str]:
     """The verdict, and why it is none of pass or fail, or what decided it. A busy CPU decides first: it may be what was measured."""
-    if share is None:
-        return INCONCLUSIVE, "%s after %d blocks; %d are the fewest that give an interval" % (budget, len(blocks), FIRST_LOOK * len(QUADRUPLE))
     busy, busiest = _mean([block.busy for block in blocks]), _mean([block.busiest for block in blocks])
     if busy > options.max_cpu:
         return INCONCLUSIVE, "the CPUs were %.0f %% busy (more than %.0f %%): they, and not the storage, may have been measured" % (
@@ -239,6 +238,8 @@ def _verdict(options: Options, blocks: Sequence[Block], share: Optional[Share], 
         )
     if busiest > ONE_CPU:
         return INCONCLUSIVE, "fio's busiest job took %.0f %% of a CPU: it, and not the storage, may have been measured" % (100 * busiest)
+    if share is None:
+        return INCONCLUSIVE, too_few
     shown = "a share of %.3f (%.3f to %.3f)" % share
     verdict = judge(share, options.min_share)
     if verdict == INCONCLUSIVE:

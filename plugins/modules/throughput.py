@@ -214,6 +214,26 @@ legs:
   returned: success
   type: list
   elements: dict
+  contains:
+    device:
+      description: The disk, by the kernel's name.
+      type: str
+    model:
+      description: Its model.
+      type: str
+    serial:
+      description: Its serial number.
+      type: str
+    size_bytes:
+      description: Its size.
+      type: int
+    loaded_bytes:
+      description: How many bytes of it were loaded.
+      type: int
+    ranges:
+      description: Which, on the partition or the disk that was loaded; the first eight ranges.
+      type: list
+      elements: dict
 volumes:
   description: The volumes that were loaded.
   returned: success

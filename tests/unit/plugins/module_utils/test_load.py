@@ -9,12 +9,12 @@ import sys
 import time
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _guards, _load, _scratch
+from ansible_collections.plumbline.ssd.plugins.module_utils import _baseline, _devio, _guards, _load, _scratch
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ext4, Lv, Lvm, Mount, Pv, Segment, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._spans import Extent
-from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import LEGS, VOLUMES
+from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import LEGS, VOLUMES, Found, Share
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host
 
 PARAMS = {
@@ -194,6 +194,27 @@ def test_the_queues_that_a_load_passes(monkeypatch):
     monkeypatch.setattr(_load.os.path, "exists", lambda path: True)
     names = ["nvme0n1", "nvme1n1", host.seen.nodes[lv].name]
     assert session(host, [lv]).queues("2") == {"/sys/class/block/%s/queue/nomerges" % name: "2" for name in names}
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_baseline_is_kept_but_in_check_mode(tmp_path, keep):
+    path = str(tmp_path / "raw.json")
+    wanted = _load.read_options(dict(PARAMS, baseline=path))._replace(keep=keep)
+    one = Found(Share(1.0, 0.9, 1.1), 1e8, 1e8, 1.0, 1.0, 12, "pass", "", 0.1, (), (1e8, 1.1e8))
+    leg = _baseline.Leg("wwid:1", "S", "M", GIB)
+    notes = []
+    stored = _load._keep(_baseline.Baseline(), (leg,), {"rand_read": {"depth": 1}}, [("rand_read", one)], wanted, notes)
+    assert (tmp_path / "raw.json").exists() is keep and bool(stored.jobs) is keep
+    if keep:
+        assert _load._reused(stored, "rand_read", {"depth": 1}, wanted._replace(reuse=True), notes) == (1e8, 1.1e8)
+        assert "Not interleaved" in notes[-1]
+        assert _load._reused(stored, "rand_read", {"depth": 1}, wanted, notes) == ()
+        with pytest.raises(PlumblineError, match=r"its rand_read is of another load: depth 1 \(now 2\)"):
+            _load._reused(stored, "rand_read", {"depth": 2}, wanted._replace(reuse=True), notes)
+        before = (tmp_path / "raw.json").read_bytes()
+        slower = one._replace(raw=5e7, raw_blocks=(5e7, 5e7))
+        assert _load._keep(stored, (leg,), {"rand_read": {"depth": 1}}, [("rand_read", slower)], wanted, notes) == stored
+        assert (tmp_path / "raw.json").read_bytes() == before and "the legs gave 47.7 MiB/s" in notes[-1] and "it was 100.1" in notes[-1]
 
 
 # --- the scratch file ------------------------------------------------------------------------------

@@ -79,6 +79,15 @@ def test_volumes_side_by_side_are_joined():
     assert [[(piece.start, piece.length) for piece in pieces] for pieces in legs.values()] == [[(MIB, 64 * MIB)]] * 2
 
 
+def test_volumes_on_the_same_bytes():
+    host = Host()
+    disk = host.disk()
+    part = host.part(disk, MIB, GIB)
+    mapped = [_ranges.map_volume(host.seen.nodes, devno, [Span(0, 64 * MIB)]) for devno in (disk, part)]
+    with pytest.raises(PlumblineError, match="/dev/nvme0n1: two of the volumes lie on the same bytes of it"):
+        _ranges.legs(host.seen.nodes, mapped)
+
+
 @pytest.mark.parametrize("chunk, count", [(8 * KIB, 2), (64 * KIB, 3), (MIB, 4)])
 def test_every_byte_that_is_loaded_on_a_leg_is_one_of_the_volume(chunk, count):
     """By the other way of following a byte, from the volume down."""

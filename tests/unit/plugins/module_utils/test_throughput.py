@@ -144,6 +144,11 @@ def test_a_stored_baseline_is_not_loaded_again():
     assert found.raw == pytest.approx(100 * MIB) and found.raw_blocks == () and found.raw_iops == 0
 
 
+def test_a_stored_baseline_needs_fewer_blocks():
+    _asked, found = measure(1.0, baseline=[1e8, 1e8], blocks=5)
+    assert "after 5 blocks; 6 are the fewest" in found.why
+
+
 def disturbance(kind, dice):
     """The log of a factor on a block's rate: well-behaved, heavy-tailed (Student's t of 3), or with pauses now and then."""
     if kind == "heavy":
