@@ -22,6 +22,7 @@ from typing import Callable, List
 from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _guards, _probe
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
 
 LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
 
@@ -76,7 +77,10 @@ def maker(look: Callable[[], Observation]) -> Callable[..., "WriteProbe"]:
 
 
 def check(target: _probe.Target, look: Callable[[], Observation]) -> int:
-    """Open the target alone and refuse it where it may not be written to. Returns the descriptor that holds it. Raises PlumblineError."""
+    """Open the target alone and refuse it where it may not be written to. Returns the descriptor that holds it. Raises PlumblineError.
+
+    A signature is looked for by libblkid; what that does not know (a raw volume of some database) shows in the proof that all is blank.
+    """
     try:
         held = os.open(target.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
     except OSError as fault:
@@ -84,16 +88,26 @@ def check(target: _probe.Target, look: Callable[[], Observation]) -> int:
         raise PlumblineError("%s is not written to: %s" % (target.path, why)) from fault
     try:
         _lock(held)
-        found = reasons(look(), target.devno)
+        seen = look()
+        found = reasons(seen, target.devno)
+        if not found:
+            found = list(_devio.prove_blank(target.path, target.size, ones_are_blank=_ones_are_blank(seen, target.devno)).faults)
         if found:
             raise PlumblineError("%s is not written to: %s" % (target.path, found[0]), found)
     except OSError as fault:
         os.close(held)
-        raise PlumblineError("%s is not written to: another program has locked it; run again" % target.path) from fault
+        busy = fault.errno in (errno.EAGAIN, errno.EACCES)
+        why = "another program has locked it; run again" if busy else fault.strerror or str(fault)
+        raise PlumblineError("%s is not written to: %s" % (target.path, why)) from fault
     except PlumblineError:
         os.close(held)
         raise
     return held
+
+
+def _ones_are_blank(seen: Observation, devno: str) -> bool:
+    """Whether all drives below say that what is deallocated reads as ones."""
+    return all(deallocated_reads_ones(int(seen.namespaces.get(disk.devno, {}).get("dlfeat", 0))) for disk in seen.disk_of(devno))
 
 
 def _lock(fd: int) -> None:
