@@ -96,7 +96,7 @@ def _verdict(seen: Observation, target: _probe.Target, measured: _probe.Measured
     if target.file:
         report.append(
             "%s: %s of it in %d runs were read on %s; offsets count from the first byte of %s, not of the file"
-            % (target.file, human(sum(length for _start, length in target.spans)), target.extents, target.name, target.name)
+            % (target.file, human(sum(length for _start, length in target.reach)), target.extents, target.name, target.name)
         )
     if measured.held > 0.1 * measured.seconds:
         share = 100 * limits.max_share
@@ -120,7 +120,7 @@ def _verdict(seen: Observation, target: _probe.Target, measured: _probe.Measured
 
 def _legs(seen: Observation, target: _probe.Target, found: _sweep.Verdict) -> List[Dict[str, Any]]:
     """On which bytes of the disks the target's bytes lie, and the measured phase there."""
-    spread = _spans.spread(seen.nodes, target.devno, target.spans or [(0, target.size)])
+    spread = _spans.spread(seen.nodes, target.devno, target.reach)
     legs = []
     for disk, start in _stack.starts(seen, target.devno, 0):
         runs = spread.get(disk, [])

@@ -52,8 +52,8 @@ def held_alone(seen: Observation, devnos: Sequence[str]) -> Iterator[Dict[str, i
             os.close(fd)
 
 
-def prove(run: Runner, nodes: Mapping[str, Node], devnos: Sequence[str]) -> None:
-    """Raise PlumblineError with every reason unless all volumes are ours and empty. To be called while they are held."""
+def prove(run: Runner, nodes: Mapping[str, Node], devnos: Sequence[str]) -> Observation:
+    """Raise PlumblineError with every reason unless all volumes are ours and empty. To be called while they are held. Returns what was observed."""
     paths = [node_path(nodes[devno]) for devno in devnos]
     before = Observation(nodes=dict(nodes))
     disks = {disk.devno: node_path(disk) for devno in devnos for disk in before.disk_of(devno)}
@@ -73,6 +73,7 @@ def prove(run: Runner, nodes: Mapping[str, Node], devnos: Sequence[str]) -> None
         reasons += [reason.line(name) for reason in _guards.load_reasons(seen, devno)]
     if reasons:
         raise PlumblineError("refused: nothing was written. %s" % reasons[0], reasons)
+    return seen
 
 
 def _lock(fd: int, path: str) -> None:

@@ -16,6 +16,7 @@ nowhere else. Should the file move meanwhile, other bytes are read, timed and fo
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import random
@@ -69,7 +70,7 @@ class Target(NamedTuple):
     chunk: int  # of a stripe: a read stays within one; 0 where there is none
     expected: Optional[int]  # the first aligned byte as the kernel has worked it out; None where it does not know
     devno: str = ""
-    spans: Tuple[_spans.Span, ...] = ()  # where it may be read; none: everywhere
+    spans: Optional[Tuple[_spans.Span, ...]] = None  # where it may be read; None: everywhere
     disks: Tuple[str, ...] = ()  # the kernel's names of what lies at the bottom
     straight: Optional[Callable[[int], int]] = None  # bytes from there on that lie side by side; None: to the end of the chunk
     file: str = ""  # whose extents the spans are
@@ -79,6 +80,11 @@ class Target(NamedTuple):
     def title(self) -> str:
         """For people."""
         return "%s (%s)" % (self.file, self.name) if self.file else self.name
+
+    @property
+    def reach(self) -> Sequence[_spans.Span]:
+        """Where it may be read."""
+        return [(0, self.size)] if self.spans is None else self.spans
 
     def left(self, place: int) -> int:
         """Bytes from *place* to where the next device, or the next chunk, begins."""
@@ -131,7 +137,7 @@ def _devno(number: int) -> str:
     return "%d:%d" % (os.major(number), os.minor(number))
 
 
-def target_of(seen: Observation, node: Node, path: str = "", spans: Sequence[_spans.Span] = ()) -> Target:
+def target_of(seen: Observation, node: Node, path: str = "", spans: Optional[Sequence[_spans.Span]] = None) -> Target:
     """A block device as a target; *spans*: the part of it that may be read."""
     chunk, _legs, _striped = _stack.chunk_below(seen, node.devno)
     mapped = node.kind in ("lvm", "dm", "md") and len(node.slaves) > 1
@@ -147,7 +153,7 @@ def target_of(seen: Observation, node: Node, path: str = "", spans: Sequence[_sp
         chunk=chunk,
         expected=offset if offset is not None and offset >= 0 else None,
         devno=node.devno,
-        spans=tuple(spans),
+        spans=None if spans is None else tuple(spans),
         disks=tuple(disk.name for disk in seen.disk_of(node.devno)),
         straight=(lambda place: _spans.straight(seen.nodes, node.devno, place)) if mixed and node.segments else None,
     )
@@ -215,7 +221,7 @@ def last_grain(target: Target, wanted: int) -> int:
 
 def places_in(target: Target, grain: int) -> _spans.Places:
     """Where reads of up to *grain* bytes may fall."""
-    return _spans.Places(target.spans or [(0, target.size)], 2 * grain if target.spans else 0)
+    return _spans.Places(target.reach, 0 if target.spans is None else 2 * grain)
 
 
 def pick(dice: random.Random, target: Target, places: _spans.Places, grain: int, size: int, offset: int) -> int:
@@ -294,8 +300,8 @@ class Probe:
                     latencies.append((time.perf_counter_ns() - start) / 1000)
                 except OSError as fault:
                     raise PlumblineError(self.fault(place, size, fault)) from fault
-                if got != size:
-                    raise PlumblineError("%s: the device ended early, at byte %d; was it taken away?" % (self.target.path, place + got))
+                if got != size:  # a device that is taken away has no size from then on
+                    raise PlumblineError(self.fault(place, size, OSError(errno.ENODEV, "the device ended early")))
         finally:
             view.release()
         return latencies
@@ -398,7 +404,7 @@ def measure_table(run_fio: Callable[[float], Runner], target: Target, found: _sw
     Raises PlumblineError where fio is missing or fails, or there is too little room.
     """
     grain = found.grain if found.verdict == _sweep.PHASE else _sweep.first_grain(target.logical)
-    span = max(target.spans or [(0, target.size)], key=lambda one: one[1])
+    span = max(target.reach, key=lambda one: one[1])
     if span[1] < PLACES * 2 * grain:
         raise PlumblineError(
             "%s: its longest run of %s is too short for a table of reads of %s; wanted %s"
@@ -416,7 +422,7 @@ def measure_layers(
     seen: Observation, target: Target, top: Measured, options: _sweep.Options, limits: Limits
 ) -> List[Tuple[_localise.Swept, Optional[Measured]]]:
     """Sweep every layer below the target, each where the target's bytes lie on it, from the disks up; *top* is the target's own sweep."""
-    spans = _spans.spread(seen.nodes, target.devno, target.spans or [(0, target.size)])
+    spans = _spans.spread(seen.nodes, target.devno, target.reach)
     layers: List[Tuple[_localise.Swept, Optional[Measured]]] = []
     for devno, layer in _localise.stack_layers(seen, target.devno):
         measured = top if devno == target.devno else None

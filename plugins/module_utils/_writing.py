@@ -13,11 +13,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from typing import Callable, Mapping
+from typing import Callable
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _own, _probe
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Runner
 
 
@@ -33,7 +34,16 @@ def maker(run: Runner, seen: Observation) -> Callable[..., "WriteProbe"]:
 def check(run: Runner, seen: Observation, target: _probe.Target) -> None:
     """Raise PlumblineError where the target may not be written to."""
     with _own.held_alone(seen, [target.devno]):
-        _own.prove(run, seen.nodes, [target.devno])
+        _prove(run, seen, target)
+
+
+def _prove(run: Runner, seen: Observation, target: _probe.Target) -> None:
+    """Ours, empty, and blank: what libblkid does not know (a raw volume of some database) is no signature, and shows as data."""
+    found = _own.prove(run, seen.nodes, [target.devno])
+    ones = all(deallocated_reads_ones(int(found.namespaces.get(disk.devno, {}).get("dlfeat", 0))) for disk in found.disk_of(target.devno))
+    faults = _devio.prove_blank(target.path, target.size, ones_are_blank=ones).faults
+    if faults:
+        raise PlumblineError("refused: nothing was written. %s: %s" % (target.path, faults[0]), ["%s: %s" % (target.path, fault) for fault in faults])
 
 
 class WriteProbe(_probe.Probe):
@@ -42,8 +52,7 @@ class WriteProbe(_probe.Probe):
     def __init__(self, run: Runner, seen: Observation, target: _probe.Target, grain: int, limits: _probe.Limits) -> None:
         with contextlib.ExitStack() as held:
             held.enter_context(_own.held_alone(seen, [target.devno]))
-            nodes: Mapping[str, Node] = seen.nodes
-            _own.prove(run, nodes, [target.devno])
+            _prove(run, seen, target)
             super().__init__(target, grain, limits)
             self.held = held.pop_all()
         self.buffer.write(os.urandom(grain))  # zeros may be kept as a note in the map

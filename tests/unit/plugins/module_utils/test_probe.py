@@ -192,6 +192,8 @@ def test_a_file_that_is_too_small():
         "caches would answer them; wanted at least 32 MiB, or a smaller max_grain"
     )
     assert _probe.largest_grain(one, 64 * KIB) == 4 * KIB
+    with pytest.raises(PlumblineError, match="the 0 B of /srv/file that are written"):
+        _probe.last_grain(one._replace(spans=()), 4 * KIB)
 
 
 def test_a_file_on_no_block_device(tmp_path):
