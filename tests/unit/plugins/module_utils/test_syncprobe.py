@@ -253,7 +253,7 @@ def test_where_a_directory_lies(host, path, mount, title):
     "path, words",
     [
         ("/data02/x", "/data02/x is on /data02, which is mounted read-only; nothing can be written there"),
-        ("/data03", "/data03 is on f2fs, which does not sync a file without a name like any other"),
+        ("/data03", "/data03 is on f2fs, where a file without a name may be synced unlike others"),
         ("/data04", "/data04 is on no filesystem of one block device"),
     ],
 )
