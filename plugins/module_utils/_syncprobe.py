@@ -28,7 +28,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._sync import FILE_BY
 FREE_BYTES = 4 * FILE_BYTES
 # Where fsync treats a file without a name like any other. btrfs logs nothing of such a file (fs/btrfs/tree-log.c), f2fs
 # writes a whole checkpoint for it (fs/f2fs/file.c): their figures would not be a database's.
-FILESYSTEMS = ("ext4", "ext3", "ext2", "xfs")
+FILESYSTEMS = ("ext4", "xfs")
 
 
 class Volume(NamedTuple):
@@ -63,7 +63,7 @@ def look_at(path: str) -> Volume:
     mount = max(reversed(mounts), key=lambda one: len(one.target))  # of several over each other, the last one
     if mount.fstype not in FILESYSTEMS:
         raise PlumblineError(
-            "%s is on %s, which does not sync a file without a name like any other, so that the figures would mislead; wanted is ext4 or XFS"
+            "%s is on %s, where a file without a name may be synced unlike others, so that the figures could mislead; wanted is ext4 or XFS"
             % (path, mount.fstype)
         )
     if "ro" in mount.options:

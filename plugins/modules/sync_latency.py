@@ -42,12 +42,12 @@ options:
     default: 120
   min_ops:
     description:
-      - The least operations per second, by row, for example V({fdatasync: 500}).
+      - 'The least operations per second, by row, for example V({fdatasync: 500}).'
     type: dict
     default: {}
   max_p99_ms:
     description:
-      - The longest 99th percentile of the latency in milliseconds, by row, for example V({fdatasync: 5}).
+      - 'The longest 99th percentile of the latency in milliseconds, by row, for example V({fdatasync: 5}).'
       - Such a row is measured for longer than O(seconds) where 299 operations, which a p99 needs, take longer; within O(max_seconds).
     type: dict
     default: {}

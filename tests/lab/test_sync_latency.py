@@ -18,23 +18,23 @@ from plumblab import state as states
 
 MIB = 1 << 20
 AT = "/pl/sync"
-# Programming a page takes 2 ms, a flush 1 ms more: Python's own part of an operation is small against that.
+# Programming a page takes 2 ms, a flush 1 ms more: Python's own part of an operation is small against that. On SCSI, because
+# QEMU's NVMe takes a write with FUA for an ordinary one: open_datasync would wait for nothing.
 HONEST = {"page_size": 4096, "program_us": 2000, "flush_us": 1000, "transfer_us": 20, "write_cache": 1}
 # It answers flushes at once and keeps the data in its cache, as the drive of 2015 did: only without the cache does a write wait for the flash.
 CONSUMER = {"page_size": 4096, "program_us": 5000, "transfer_us": 20, "write_cache": 1, "flush": "ignore", "fua": "ignore"}
 DISKS = [
-    {"name": "honest", "bus": "nvme", "size": "256MiB", "serial": "SYNCHONEST", "simulated": HONEST},
-    {"name": "consumer", "bus": "nvme", "size": "256MiB", "serial": "SYNCCONSUMER", "simulated": CONSUMER},
+    {"name": "honest", "bus": "scsi", "size": "256MiB", "serial": "SYNCHONEST", "simulated": HONEST},
+    {"name": "consumer", "bus": "scsi", "size": "256MiB", "serial": "SYNCCONSUMER", "simulated": CONSUMER},
     {"name": "native", "bus": "nvme", "size": "256MiB", "serial": "SYNCNATIVE", "logical_block_size": 4096},
     {"name": "plain", "bus": "nvme", "size": "512MiB", "serial": "SYNCPLAIN"},
 ]
 METHODS = ["open_datasync", "fdatasync", "fsync", "open_sync"]
-BOTH = METHODS + [f"{name}_2" for name in METHODS]
 UNSYNCED = "write"
 # One 8 kB write, two, and 16 kB in 1 to 16 pieces: operations per second with the cache on, and off (the article of 2015).
 ARTICLE = dict(
     zip(
-        [*BOTH, "open_sync_1x16k", "open_sync_2x8k", "open_sync_4x4k", "open_sync_8x2k", "open_sync_16x1k", UNSYNCED],
+        [*METHODS, *(f"{name}_2" for name in METHODS), "open_sync_1x16k", "open_sync_2x8k", "open_sync_4x4k", "open_sync_8x2k", "open_sync_16x1k", UNSYNCED],
         [
             *((14641, 527), (13786, 519), (9385, 169), (9606, 170), (8158, 262), (10784, 517), (7118, 168), (4914, 84)),
             *((7361, 168), (5275, 84), (3099, 42), (2048, 21), (1226, 10), (338000, 338000)),
@@ -89,7 +89,7 @@ def pg_test_fsync(harness: Harness, seconds: int, until: str) -> list[tuple[str,
 
 
 def against_pg(harness: Harness, times: int, rows: list[str] | None = None) -> None:
-    """Both by turns, *rows* being those of its first two headings, or all; the medians of every synced row agree within 15 %."""
+    """Both by turns, *rows* being those of its first heading, or all; the medians of every synced row agree within 15 %."""
     ours: dict[str, list[float]] = {}
     theirs: dict[str, list[float]] = {}
     titles: dict[str, str] = {}
@@ -100,7 +100,7 @@ def against_pg(harness: Harness, times: int, rows: list[str] | None = None) -> N
             titles[row["row"]] = row["title"]
 
     def run_theirs() -> None:
-        lines = pg_test_fsync(harness, 1, "different write sizes" if rows else "")
+        lines = pg_test_fsync(harness, 1, "using two 8kB writes" if rows else "")
         assert [title for title, _ops in lines] == list(titles.values()), "the rows are not those of pg_test_fsync"
         for name, (_title, ops) in zip(titles, lines, strict=True):
             theirs.setdefault(name, []).append(ops)
@@ -118,7 +118,7 @@ def against_pg(harness: Harness, times: int, rows: list[str] | None = None) -> N
 
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_the_methods_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
-    against_pg(harness, 3, BOTH)
+    against_pg(harness, 3, METHODS)
 
 
 @pytest.mark.long

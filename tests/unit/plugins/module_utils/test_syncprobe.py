@@ -115,17 +115,19 @@ def test_no_direct_writes_at_all(volume, monkeypatch):
 @pytest.mark.parametrize("call, name", [("fdatasync", "fdatasync"), ("fsync", "write_close_fsync")])
 def test_an_operation_that_fails(volume, monkeypatch, call, name):
     """Whenever it fails: an error of one line, and no descriptor stays open."""
+    real = getattr(os, call)
+    left = 0
+
+    def fail(fd):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(fd)
+
+    monkeypatch.setattr(_syncprobe.os, call, fail)
     for after in (0, 1, 5, 20):
-        monkeypatch.undo()
-        real, left = getattr(os, call), [after + (2 if call == "fsync" else 0)]
-
-        def fail(fd, real=real, left=left):
-            if left[0] == 0:
-                raise OSError(errno.EIO, "Input/output error")
-            left[0] -= 1
-            return real(fd)
-
-        monkeypatch.setattr(_syncprobe.os, call, fail)
+        left = after + (2 if call == "fsync" else 0)  # the file itself is synced as well
         before = descriptors()
         with pytest.raises(PlumblineError) as caught:
             _syncprobe.measure(volume, options(name))
@@ -253,7 +255,7 @@ def test_where_a_directory_lies(host, path, mount, title):
     "path, words",
     [
         ("/data02/x", "/data02/x is on /data02, which is mounted read-only; nothing can be written there"),
-        ("/data03", "/data03 is on f2fs, which does not sync a file without a name like any other"),
+        ("/data03", "/data03 is on f2fs, where a file without a name may be synced unlike others"),
         ("/data04", "/data04 is on no filesystem of one block device"),
     ],
 )
