@@ -71,7 +71,7 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
                 "stored": stored,
                 "stored_time": str(record.get("time", "")) if same else "",
                 "due": due,
-                "state": _state(stack.spec.name, verify, record, stored, due),
+                "state": _state(stack.spec.name, verify, record, digest, stored, due),
                 "volumes": [
                     {"stack": stack.spec.name, "volume": volume.name, "device": device, "path": volume.mount}
                     for volume, device in zip(stack.spec.volumes, devices)
@@ -83,7 +83,7 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
     return found
 
 
-def _state(name: str, verify: Verify, record: Record, stored: str, due: bool) -> str:
+def _state(name: str, verify: Verify, record: Record, digest: str, stored: str, due: bool) -> str:
     """The record in one line, for people."""
     if verify.policy == "never":
         return "%s: not measured (policy never)" % name
@@ -91,6 +91,8 @@ def _state(name: str, verify: Verify, record: Record, stored: str, due: bool) ->
         return "%s: not measured (every measurement is switched off)" % name
     if stored == PASS:
         return "%s: measured on %s and passed%s" % (name, record.get("time", "?"), "; measured again, by policy" if due else "")
+    if record.get("digest") == digest and record.get("verdict") == UNFINISHED:
+        return "%s: not proven yet; its writes were measured on %s" % (name, record.get("time", "?"))
     if stored:
         return "%s: the last proof, of %s, is %s; it is made again" % (name, record.get("time", "?"), stored)
     if record:

@@ -100,6 +100,14 @@ def test_nothing_is_due_where_nothing_is_wanted(host):
     assert not proof["due"] and "switched off" in proof["state"]
 
 
+def test_writes_alone_are_no_proof(host):
+    (bare,) = proofs(host)
+    record = _proof.record_of(bare, [FAST], "then", False, {})
+    host.build(spec(host))
+    (proof,) = proofs(host, records={"pgdata": record})
+    assert proof["due"] and proof["state"] == "pgdata: not proven yet; its writes were measured on then"
+
+
 def test_a_record_of_something_else_proves_nothing(host):
     (proof,) = proofs(host, records={"pgdata": {"digest": "another", "verdict": "pass", "time": "then"}})
     assert proof["due"] and proof["stored"] == "" and "proven as something else on then" in proof["state"]
