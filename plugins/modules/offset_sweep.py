@@ -83,7 +83,8 @@ options:
     description:
       - Sweep with writes instead of reads, each durable before the next, and discard the whole of O(device) afterwards.
       - Taken only for partitions that M(plumbline.ssd.aligned_partition) has made, and logical volumes on nothing but such, which nobody uses and
-        which are blank, with no signature, and with zeros in the first and last 64 MiB and 1,024 places between. Everything else is refused, and nothing is written.
+        which are blank, with no signature, and with zeros in the first and last 64 MiB and 1,024 places between.
+        Everything else is refused, and nothing is written.
     type: bool
     default: false
   table:
