@@ -22,7 +22,8 @@ DISKS = [
     {"name": "hidden", "bus": "nvme", "size": "256MiB", "serial": "HIDDEN", "simulated": {"read_us": 300, "straddle_parallel": 1, "page_size": 4096}},
     {"name": "native", "bus": "nvme", "size": "256MiB", "serial": "NATIVE", "logical_block_size": 4096, "simulated": {**FLASH, "page_size": 4096}},
 ]
-ONCE = [(page, part) for page in PAGES for part in range(8)]
+# A part of the phases by default.
+ONCE = [pytest.param(page, part, marks=[] if part in (0, 1, 6) else [pytest.mark.long]) for page in PAGES for part in range(8)]
 AGAIN = [pytest.param(number, marks=pytest.mark.long) for number in range(1, 5)]
 
 

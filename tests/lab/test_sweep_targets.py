@@ -190,18 +190,19 @@ def test_a_leg_of_two_that_is_off(bench: Bench, harness: Harness, pair: tuple[Di
 # --- load, loss ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_busy_volume(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
     """Beside a load on the mounted filesystem: the right verdict, from at most 2 % of what the disks are asked for, as the host counts."""
     path = striped(harness, pair)
     # Slow flash, and a load below what the guest's processor can do, or that is what everybody waits for.
     change(bench, {"page_phase": "512", "read_us": "1000"}, *pair)
     harness.must(
-        "systemd-run -q --unit=load fio --name=load --filename=/pl/sweep/file --direct=1 --ioengine=libaio --iodepth=16 --bs=4k --rw=randrw --rwmixread=90 "
-        "--rate_iops=1800,200 --time_based --runtime=150 --output=/dev/null; sleep 1.5"
+        "systemd-run -q --unit=load fio --name=load --filename=/pl/sweep/file --direct=1 --ioengine=libaio --iodepth=4 --bs=4k --rw=randrw --rwmixread=90 "
+        "--rate_iops=900,100 --time_based --runtime=150 --output=/dev/null; sleep 1.5"
     )
     try:
         bench.counters(*pair, reset=True)
-        found = harness.module("offset_sweep", {"device": path, **NEAR, "max_seconds": 60})
+        found = harness.module("offset_sweep", {"device": path, **NEAR, "max_seconds": 90})
         counted = bench.counters(*pair)
     finally:
         harness.run("systemctl stop load")
