@@ -217,6 +217,7 @@ def test_killed_in_the_middle(bench: Bench, harness: Harness, plugged: dict[str,
         assert harness.must("ipcs -m | grep -c '^0x' || true").strip() == "0"
 
 
+@pytest.mark.long
 def test_settings_are_reported_and_put_back(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     disks = pair(plugged)
     with built(bench, harness, disks, LAYOUTS["single"]) as (volume,):
@@ -230,6 +231,7 @@ def test_settings_are_reported_and_put_back(bench: Bench, harness: Harness, plug
         assert harness.must(queues) == before
 
 
+@pytest.mark.long
 def test_a_busy_processor_makes_it_inconclusive(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     disks = pair(plugged)
     with built(bench, harness, disks, LAYOUTS["separate"]) as volumes, bench.untouched(*disks):
@@ -263,7 +265,11 @@ FOREIGN = {
 }
 
 
-@pytest.mark.parametrize("what", FOREIGN)
+# One of each kind by default: the partition's origin, the VG's origin, contents, use.
+SHORT = ("a partition of others", "an LV on whole disks", "an LV with a filesystem", "a PV")
+
+
+@pytest.mark.parametrize("what", [what if what in SHORT else pytest.param(what, marks=pytest.mark.long) for what in FOREIGN])
 def test_what_may_not_be_written_to(bench: Bench, harness: Harness, plugged: dict[str, Disk], what: str) -> None:
     """One line that names what was found, and the drives see no write."""
     make, volume, words = FOREIGN[what]
@@ -292,9 +298,9 @@ def test_check_mode_writes_nothing(bench: Bench, harness: Harness, plugged: dict
     [
         ("mount -o remount,ro /pl/data", {}, "/pl/data is mounted read-only"),
         ("fallocate -l $(($(stat -f -c '%a*%S' /pl/data) - 30*1024*1024)) /pl/data/full", {}, "wanted twice the scratch file, 32 MiB"),
-        ("true", {"paths": ["/pl/none"]}, "/pl/none is no directory"),
-        ("true", {"paths": ["/run"]}, "/run is not on one block device"),
-        ("true", {"paths": ["/pl/data", "/pl/data/lost+found"]}, "is on the same volume as another of the paths"),
+        pytest.param("true", {"paths": ["/pl/none"]}, "/pl/none is no directory", marks=pytest.mark.long),
+        pytest.param("true", {"paths": ["/run"]}, "/run is not on one block device", marks=pytest.mark.long),
+        pytest.param("true", {"paths": ["/pl/data", "/pl/data/lost+found"]}, "is on the same volume as another of the paths", marks=pytest.mark.long),
         ("true", {"baseline": "raw.json"}, "wanted an absolute path in a directory that exists"),
     ],
 )
