@@ -100,7 +100,7 @@ def against_pg(harness: Harness, times: int, rows: list[str] | None = None) -> N
             titles[row["row"]] = row["title"]
 
     def run_theirs() -> None:
-        lines = pg_test_fsync(harness, 1, "using two 8kB writes" if rows else "")
+        lines = pg_test_fsync(harness, 3, "using two 8kB writes" if rows else "")
         assert [title for title, _ops in lines] == list(titles.values()), "the rows are not those of pg_test_fsync"
         for name, (_title, ops) in zip(titles, lines, strict=True):
             theirs.setdefault(name, []).append(ops)
@@ -116,6 +116,7 @@ def against_pg(harness: Harness, times: int, rows: list[str] | None = None) -> N
     assert not wrong, wrong
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_the_methods_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
     against_pg(harness, 3, METHODS)
