@@ -397,7 +397,7 @@ def stripes(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> str:
     [
         ("fallocate -l 48M {}", "/pl/sweep/other: the 0 B of /pl/sweep/other that are written, in runs of 16 KiB and more, are too few for reads of"),
         ("dd if=/dev/zero of={} bs=1M count=3 oflag=direct status=none", "wanted at least 4 MiB, or a smaller max_grain"),
-        ("mkdir {}", "/pl/sweep/other is neither a block device nor a regular file"),
+        ("mkfifo {}", "/pl/sweep/other is neither a block device nor a regular file"),
         ("ln -s /run/plumbline-harness/guest_server.py {}", "lies on no block device that is mounted here; wanted a file on ext4"),
     ],
 )
