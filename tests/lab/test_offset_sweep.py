@@ -88,7 +88,10 @@ def test_what_cannot_be_read(bench: Bench, harness: Harness) -> None:
     "options, words",
     [
         ({"device": "/dev/not-there"}, "/dev/not-there is not there"),
-        ({"device": "/dev/null"}, "/dev/null is neither a block device nor a regular file; name a disk, a partition, a logical volume, a file, or the mount point"),
+        (
+            {"device": "/dev/null"},
+            "/dev/null is neither a block device nor a regular file; name a disk, a partition, a logical volume, a file, or the mount point",
+        ),
         ({"max_grain": "12KiB"}, "max_grain: 12KiB; wanted a power of two from 4KiB to 64KiB"),
         ({"error": 0.5}, "error: 0.5; wanted 1e-09 to 0.05"),
     ],
