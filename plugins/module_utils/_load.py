@@ -15,22 +15,20 @@ and the unnamed scratch file of a path.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import shutil
-import signal
 import stat
 import subprocess
 import time
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _baseline, _devio, _fio, _ranges, _scratch, _settings, _throughput
+from ansible_collections.plumbline.ssd.plugins.module_utils import _baseline, _devio, _fio, _ranges, _scratch, _settings, _sysfs, _throughput
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Runner, observe_maps
 from ansible_collections.plumbline.ssd.plugins.module_utils._own import held_alone, node_path, prove
 from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Place, Span
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import ENVIRONMENT, device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import ENVIRONMENT, death_tie, device_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, parse_size
 
 READS = ("seq_read", "rand_read")
@@ -43,7 +41,6 @@ _MOST_SHOWN = 8  # ranges of a leg in the result, which has to stay small
 _MOST_CPUS = 8  # more random jobs than that tell nothing more
 _GRACE = 60  # seconds that fio may take beyond its time: a device that hangs, or a machine that swaps
 _FILL_RATE = MIB  # bytes per second below which a fill is taken to hang
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 # What the module takes beside its target and what it does with it.
@@ -174,7 +171,7 @@ def resolve(nodes: Mapping[str, Node], names: Sequence[str]) -> List[str]:
             status = os.stat(path)
         except OSError as fault:
             raise PlumblineError("%s is not there: %s; name a logical volume, a partition or a disk" % (path, fault.strerror or fault)) from fault
-        devno = "%d:%d" % (os.major(status.st_rdev), os.minor(status.st_rdev)) if stat.S_ISBLK(status.st_mode) else ""
+        devno = _sysfs.devno(status.st_rdev) if stat.S_ISBLK(status.st_mode) else ""
         if devno not in nodes:
             raise PlumblineError("%s is no block device with a size; name a logical volume, a partition or a disk" % path)
         if devno in found:
@@ -356,11 +353,7 @@ def run_fio(argv: Sequence[str], ramp: float, seconds: float, what: str) -> Tupl
 
     Raises PlumblineError with fio's own words where it fails. It dies when this process does.
     """
-    libc = ctypes.CDLL(None)
-
-    def tie() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
+    tie = death_tie()
     try:
         process = subprocess.Popen(  # pylint: disable=subprocess-popen-preexec-fn # we have one thread, and nothing else ties its life to ours
             list(argv),

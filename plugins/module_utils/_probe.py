@@ -127,14 +127,10 @@ def look_at(path: str, seen: Observation) -> Target:
         return _look_at_file(path, found.st_dev, seen)
     if not stat.S_ISBLK(found.st_mode):
         raise PlumblineError("%s is neither a block device nor a regular file; %s" % (path, WHAT))
-    node = seen.nodes.get(_devno(found.st_rdev))
+    node = seen.nodes.get(_sysfs.devno(found.st_rdev))
     if node is None:
         raise PlumblineError("%s has no size; is there a medium in it?" % path)
     return target_of(seen, node, path)
-
-
-def _devno(number: int) -> str:
-    return "%d:%d" % (os.major(number), os.minor(number))
 
 
 def target_of(seen: Observation, node: Node, path: str = "", spans: Optional[Sequence[_spans.Span]] = None) -> Target:
@@ -162,7 +158,7 @@ def target_of(seen: Observation, node: Node, path: str = "", spans: Optional[Seq
 @contextlib.contextmanager
 def scratch_target(path: str, seen: Observation, grain: int) -> Iterator[Target]:
     """A scratch file without a name on the filesystem of a directory, large enough for this grain on each of its disks; gone at the end."""
-    node = seen.nodes.get(_devno(os.stat(path).st_dev))
+    node = seen.nodes.get(_sysfs.devno(os.stat(path).st_dev))
     disks = max(len(seen.disk_of(node.devno)), 1) if node else 1
     scratch = _scratch.create(path, PLACES * 2 * grain * disks)
     try:
@@ -173,8 +169,8 @@ def scratch_target(path: str, seen: Observation, grain: int) -> Iterator[Target]
 
 def _look_at_file(path: str, device: int, seen: Observation, opened: int = -1) -> Target:
     """Where the file's written data lies on the block device of its filesystem. *opened*: its descriptor, where it is open."""
-    node = seen.nodes.get(_devno(device))
-    kinds = {mount.fstype for mount in seen.mounts if mount.devno == _devno(device)}
+    node = seen.nodes.get(_sysfs.devno(device))
+    kinds = {mount.fstype for mount in seen.mounts if mount.devno == _sysfs.devno(device)}
     if node is None or not kinds or not kinds <= set(_spans.PLAIN_FILESYSTEMS):
         kind = ", ".join(sorted(kinds)) or "no block device that is mounted here"
         raise PlumblineError(

@@ -61,12 +61,19 @@ def starter(module: Any) -> Callable[[Sequence[str]], Callable[[], Tuple[int, st
     return start
 
 
-def bound_runner(module: Any, seconds: float) -> Callable[[Sequence[str]], Tuple[int, str, str]]:
-    """Like runner(), for a tool that must not outlive the module (it dies with it, also of SIGKILL) and gets so many seconds."""
+def death_tie() -> Callable[[], None]:
+    """What ties a child's life to ours, also when we are killed: to be called in it between fork and exec."""
     libc = ctypes.CDLL(None, use_errno=True)  # loaded here, since little may be done between fork and exec
 
-    def die_with_parent() -> None:
+    def tie() -> None:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+    return tie
+
+
+def bound_runner(module: Any, seconds: float) -> Callable[[Sequence[str]], Tuple[int, str, str]]:
+    """Like runner(), for a tool that must not outlive the module (it dies with it, also of SIGKILL) and gets so many seconds."""
+    tie = death_tie()
 
     def run(argv: Sequence[str]) -> Tuple[int, str, str]:
         path = module.get_bin_path(argv[0])
@@ -74,7 +81,7 @@ def bound_runner(module: Any, seconds: float) -> Callable[[Sequence[str]], Tuple
             raise PlumblineError("%s is not on this host; install the package %s" % (argv[0], argv[0]))
         with subprocess.Popen(
             [path] + list(argv[1:]), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=dict(os.environ, **ENVIRONMENT), universal_newlines=True, preexec_fn=die_with_parent, cwd="/",  # noqa: PLW1509 # pylint: disable=subprocess-popen-preexec-fn # this process has one thread
+            env=dict(os.environ, **ENVIRONMENT), universal_newlines=True, preexec_fn=tie, cwd="/",  # noqa: PLW1509 # pylint: disable=subprocess-popen-preexec-fn # this process has one thread
         ) as process:  # fmt: skip
             try:
                 out, err = process.communicate(timeout=seconds)

@@ -18,7 +18,7 @@ import mmap
 import os
 from typing import List, NamedTuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB, human
@@ -42,8 +42,7 @@ def create(path: str, size: int) -> Scratch:
     try:
         _fill(fd, path, size)
         spans = read_spans(fd, path, size)
-        number = os.fstat(fd).st_dev
-        return Scratch(fd, "%d:%d" % (os.major(number), os.minor(number)), spans)
+        return Scratch(fd, _sysfs.devno(os.fstat(fd).st_dev), spans)
     except BaseException:
         os.close(fd)
         raise

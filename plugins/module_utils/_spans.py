@@ -20,9 +20,9 @@ import struct
 import sys
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import round_down, round_up
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack import data_legs
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack import data_legs, on_leg
 
 Span = Tuple[int, int]
 
@@ -122,13 +122,7 @@ def straight(nodes: Mapping[str, Node], devno: str, offset: int, depth: int = 0)
     if segment.kind not in _PLAIN_KINDS or not segment.legs:
         return left
     leg, first = segment.legs[within // segment.chunk % len(segment.legs) if segment.chunk else 0]
-    return min(left, straight(nodes, leg, first + _on_leg(segment, within), depth + 1))
-
-
-def _on_leg(segment: Segment, within: int) -> int:
-    if not segment.chunk:
-        return within
-    return within // (segment.chunk * data_legs(segment)) * segment.chunk + within % segment.chunk
+    return min(left, straight(nodes, leg, first + on_leg(segment, within), depth + 1))
 
 
 def below(nodes: Mapping[str, Node], devno: str, spans: Iterable[Span]) -> Dict[str, List[Span]]:
@@ -141,8 +135,8 @@ def below(nodes: Mapping[str, Node], devno: str, spans: Iterable[Span]) -> Dict[
                 row = segment.chunk * data_legs(segment)
                 low, high = round_up(low, row), round_down(high, row)
             for leg, first in segment.legs if low < high else ():
-                there = _on_leg(segment, low)
-                found.setdefault(leg, []).append((first + there, _on_leg(segment, high) - there))
+                there = on_leg(segment, low)
+                found.setdefault(leg, []).append((first + there, on_leg(segment, high) - there))
     return {leg: join(there) for leg, there in found.items()}
 
 

@@ -102,7 +102,7 @@ def starts(seen: Observation, devno: str, offset: int, depth: int = 0) -> List[T
         return [(devno, offset)]
     found: List[Tuple[str, int]] = []
     for child, first in segment.legs:
-        found += starts(seen, child, first + _on_leg(segment, offset - segment.start), depth + 1)
+        found += starts(seen, child, first + on_leg(segment, offset - segment.start), depth + 1)
     return found
 
 
@@ -113,7 +113,8 @@ def _segment_at(node: Node, offset: int) -> Optional[Segment]:
     return node.segments[-1] if node.segments else None
 
 
-def _on_leg(segment: Segment, within: int) -> int:
+def on_leg(segment: Segment, within: int) -> int:
+    """The byte of each leg, from where its part begins, at which byte *within* of a mapping lies."""
     if not segment.chunk:
         return within
     row = within // (segment.chunk * data_legs(segment))
@@ -121,7 +122,7 @@ def _on_leg(segment: Segment, within: int) -> int:
 
 
 def _from_leg(segment: Segment, within: int) -> int:
-    """The reverse of _on_leg(), for the first leg of a row."""
+    """The reverse of on_leg(), for the first leg of a row."""
     if not segment.chunk:
         return within
     return within // segment.chunk * segment.chunk * data_legs(segment) + within % segment.chunk

@@ -55,7 +55,7 @@ def look_at(path: str) -> Volume:
         raise PlumblineError("%s is not there: %s; name the directory that the volume is mounted on" % (path, fault.strerror or fault)) from fault
     if not stat.S_ISDIR(found.st_mode):
         raise PlumblineError("%s is no directory; name the directory that the volume is mounted on" % path)
-    devno = "%d:%d" % (os.major(found.st_dev), os.minor(found.st_dev))
+    devno = _sysfs.devno(found.st_dev)
     real = os.path.realpath(path)
     mounts = [one for one in parse_mountinfo(_sysfs.read_text("/proc/self/mountinfo")) if one.devno == devno and _below(real, one.target)]
     if not mounts:

@@ -42,6 +42,11 @@ def _int(path: str, default: int = 0) -> int:
     return int(text) if text.lstrip("-").isdigit() else default
 
 
+def devno(number: int) -> str:
+    """A device number of stat(2) as sysfs and mountinfo write it, major:minor."""
+    return "%d:%d" % (os.major(number), os.minor(number))
+
+
 def read_nodes() -> Dict[str, Node]:
     """Every block device that has a size, by device number."""
     base = "/sys/class/block"
