@@ -43,7 +43,7 @@ class Pace:
         self.looked = now
         self.free_at = now  # when the rate allows the next round
         self.first = self.last = load
-        self.own = 0
+        self.own = 0  # requests
         self.own_ms = 0.0
         self.before = (0, 0.0)
         self.loaded_until = now  # in the past
@@ -51,13 +51,13 @@ class Pace:
         self.wanted = 0
         self.held = 0.0  # seconds that the share, and not the rate, made it wait
 
-    def note(self, began: float, reads: int, milliseconds: float) -> None:
-        """A round was read: since when, and the milliseconds that its reads took."""
+    def note(self, began: float, accesses: int, requests: int, milliseconds: float) -> None:
+        """A round is over: since when, its accesses, and the most requests and milliseconds in them that the disks were given for these."""
         if self.rate:  # what was late is made up for within a window; no burst follows a longer pause
-            self.free_at = max(self.free_at, began - self.WINDOW) + reads / self.rate
-        self.own += reads
+            self.free_at = max(self.free_at, began - self.WINDOW) + accesses / self.rate
+        self.own += requests
         self.own_ms += milliseconds
-        self.allowance -= reads
+        self.allowance -= requests
 
     def look(self, now: float, load: Optional[Load]) -> None:
         """The disks' account at this moment. Does nothing before a window has passed."""
@@ -80,12 +80,12 @@ class Pace:
         """Whether others load the device."""
         return now < self.loaded_until
 
-    def wait(self, now: float, reads: int) -> float:
-        """Seconds until a round of so many reads may be tried; 0: now."""
-        self.wanted = reads
+    def wait(self, now: float, requests: int) -> float:
+        """Seconds until a round of so many requests may be tried; 0: now."""
+        self.wanted = requests
         if self.free_at > now:
             return self.free_at - now
-        if self.is_loaded(now) and self.share < 1 and self.allowance < reads:
+        if self.is_loaded(now) and self.share < 1 and self.allowance < requests:
             self.held += self.WINDOW / 2
             return self.WINDOW / 2
         return 0.0

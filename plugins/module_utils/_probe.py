@@ -237,6 +237,8 @@ class Probe:
         self.limits = limits
         self.dice = random.Random(int.from_bytes(os.urandom(16), "big"))
         self.places = places_in(target, grain)
+        self.requests_each = 1  # that the disks count for one access, at most
+        self.times_each = 1  # how often they count its time, at most
         self.buffer = mmap.mmap(-1, grain)
         try:
             self.fd = self.open()
@@ -277,12 +279,12 @@ class Probe:
                 return None
             if now - self.pace.looked >= Pace.WINDOW:
                 self.pace.look(now, _sysfs.read_load(self.target.disks))
-            wait = self.pace.wait(now, len(places))
+            wait = self.pace.wait(now, len(places) * self.requests_each)
             if wait <= 0:
                 break
             time.sleep(max(min(wait, self.began + self.limits.max_seconds - now), 0))
         latencies = self._time(places, size)
-        self.pace.note(now, len(places), sum(latencies) / 1000)
+        self.pace.note(now, len(places), len(places) * self.requests_each, self.times_each * sum(latencies) / 1000)
         return latencies
 
     def _time(self, places: Sequence[int], size: int) -> List[float]:

@@ -55,6 +55,10 @@ class WriteProbe(_probe.Probe):
             _prove(run, seen, target)
             super().__init__(target, grain, limits)
             self.held = held.pop_all()
+        # O_DSYNC flushes every disk below the volume after the write (blkdev_write_iter in block/fops.c), and the kernel counts
+        # each flush twice, as one and as an empty write (blk_account_io_flush and blk_account_io_done in block/blk-mq.c).
+        flushes = 2 * max(len(target.disks), 1)
+        self.requests_each, self.times_each = 1 + flushes, flushes
         self.buffer.write(os.urandom(grain))  # zeros may be kept as a note in the map
 
     def open(self) -> int:

@@ -7,8 +7,11 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._pace import Load, Pace
 
 
-def run(others, seconds=10.0, rate=500, share=0.02, reads=8, latency_ms=0.2, each_ms=1.0, account=True):
-    """Read for so many simulated seconds beside *others*(time) → requests per second. Returns (pace, load, reads, the others' requests)."""
+def run(others, seconds=10.0, rate=500, share=0.02, reads=8, latency_ms=0.2, each_ms=1.0, account=True, flushes=0):
+    """Read for so many simulated seconds beside *others*(time) → requests per second. Returns (pace, load, requests, the others' requests).
+
+    *flushes*: each access ends with so many, one to each of so many disks, which take as long as the rest.
+    """
     now, foreign, own = 100.0, 0.0, 0
     end = now + seconds
 
@@ -20,19 +23,21 @@ def run(others, seconds=10.0, rate=500, share=0.02, reads=8, latency_ms=0.2, eac
         foreign += others(now - 100) * step
         now += step
 
+    each = 1 + flushes
     pace = Pace(rate, share, now, load())
     pass_time(Pace.WINDOW)
     pace.look(now, load())
     while now < end:
         pace.look(now, load())
-        wait = pace.wait(now, reads)
+        wait = pace.wait(now, reads * each)
         if wait > 0:
             pass_time(max(wait, 1e-6))  # a float's last digit would not move the clock
             continue
         began = now
         pass_time(reads * latency_ms / 1000)
-        own += reads
-        pace.note(began, reads, reads * latency_ms)
+        pass_time(reads * latency_ms / 1000 if flushes else 0)
+        own += reads * each
+        pace.note(began, reads, reads * each, max(flushes, 1) * (2 if flushes else 1) * reads * latency_ms)
     return pace, load(), own, foreign
 
 
@@ -70,6 +75,19 @@ def test_load_that_comes_and_goes():
 def test_own_slow_reads_are_no_load_of_others():
     pace, load, own, _foreign = run(lambda _time: 0, latency_ms=20.0, reads=8)
     assert pace.held == 0 and own >= 10 / 0.020 * 0.9 and pace.made(load) == 1.0
+
+
+@pytest.mark.parametrize("disks", [1, 2, 5])
+def test_own_flushes_are_no_load_of_others(disks):
+    """A write that is made durable flushes every disk below the volume."""
+    pace, load, own, _foreign = run(lambda _time: 0, latency_ms=2.0, flushes=disks)
+    assert pace.held == 0 and own >= 0.9 * (1 + disks) * 10 / 0.004 and pace.made(load) == 1.0
+
+
+@pytest.mark.parametrize("disks", [1, 3])
+def test_flushes_count_against_the_share(disks):
+    _pace, _load, own, foreign = run(lambda _time: 3000, latency_ms=1.0, flushes=disks, seconds=60)
+    assert own / (own + foreign) <= 0.02
 
 
 @pytest.mark.parametrize("options", [{"account": False}, {"share": 1.0}])
