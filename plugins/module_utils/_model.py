@@ -177,6 +177,17 @@ class Lvm(NamedTuple):
     lvs: Tuple[Lv, ...] = ()
 
 
+class WriteCache(NamedTuple):
+    """A drive's volatile write cache, as the drive itself says and never as the kernel believes. None: the drive does not say."""
+
+    present: Optional[bool] = None  # False: it has none, or none that a power cut empties
+    enabled: Optional[bool] = None
+    changeable: Optional[bool] = None
+    saved: Optional[bool] = None  # the state that it comes back with after a reset, where it can save one
+    protected: Optional[bool] = None  # power-loss protection, by the drive's own word
+    fault: str = ""  # why it could not be asked
+
+
 class Mount(NamedTuple):
     """One mount of a block device. *here* is False for a mount that only another namespace has."""
 
@@ -231,6 +242,7 @@ class Observation:
     tables: Dict[str, Optional[Table]] = field(default_factory=dict)
     signatures: Dict[str, List[Signature]] = field(default_factory=dict)
     filesystems: Dict[str, Ext4] = field(default_factory=dict)
+    caches: Dict[str, WriteCache] = field(default_factory=dict)  # of the disks that were looked at closely
     proofs: Dict[str, BlankProof] = field(default_factory=dict)
     faults: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be read
     busy: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be opened alone
