@@ -227,10 +227,10 @@ class Session:
             out, busy = run_fio(_fio.argv(self.fio, load, places, seconds, self.ramp), self.ramp, seconds, "%s on the %s" % (load.name, side))
             found = _fio.parse(out, places)
         except PlumblineError as fault:
-            gone = self.gone()
+            gone = _sysfs.first_gone([self.nodes[devno].name for devno in self.disks])
             if not gone:
                 raise
-            raise PlumblineError("%s went away while it was measured (%s); see the kernel's log" % (gone, fault.msg)) from fault
+            raise PlumblineError("/dev/%s went away while it was measured (%s); see the kernel's log" % (gone.replace("!", "/"), fault.msg)) from fault
         moved = round(found.bytes * (1 + self.ramp / seconds))
         if load.writes:
             self.written_bytes += moved
@@ -240,15 +240,6 @@ class Session:
         if side == _throughput.LEGS:
             rates = tuple((leg.name, sum(found.rates[path] for path in {place.path for place in leg.places})) for leg in self.legs)
         return _throughput.Block(found.rate, found.iops, busy, found.busiest, rates)
-
-    def gone(self) -> str:
-        """A leg that is no longer there; the kernel may fail requests a moment before it forgets the disk."""
-        for _try in range(20):
-            for devno in self.disks:
-                if not os.path.exists("/sys/class/block/" + self.nodes[devno].name):
-                    return node_path(self.nodes[devno])
-            time.sleep(0.05)
-        return ""
 
     def measure(self, job: str, seconds: float, stored: Sequence[float]) -> _throughput.Found:
         """All blocks of one job, within so many seconds."""

@@ -306,7 +306,7 @@ class Probe:
 
     def fault(self, place: int, size: int, fault: OSError) -> str:
         """What to say of an access that failed."""
-        gone = self._gone()
+        gone = _sysfs.first_gone(self.target.disks)
         if gone:
             return "%s: %s went away while it was measured (%s at byte %d); see the kernel's log" % (
                 self.target.path, gone, fault.strerror or fault, place,
@@ -314,15 +314,6 @@ class Probe:
         return "%s: the %d bytes at byte %d could not be read: %s; the sweep proves nothing on a device with read errors" % (
             self.target.path, size, place, fault.strerror or fault,
         )  # fmt: skip
-
-    def _gone(self) -> str:
-        """A disk below the target that is no longer there; the kernel may fail requests a moment before it forgets the disk."""
-        for _try in range(20):
-            for name in self.target.disks:
-                if not os.path.exists("/sys/class/block/" + name):
-                    return name
-            time.sleep(0.05)
-        return ""
 
     def share(self) -> float:
         """Its share of all requests that the disks have answered since it was opened."""

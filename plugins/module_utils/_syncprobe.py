@@ -20,6 +20,7 @@ from typing import Callable, List, NamedTuple, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import parse_mountinfo
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._sync import FILE_BYTES, ROUNDS, Measured, Options, Row, Samples, wants_more
@@ -40,6 +41,7 @@ class Volume(NamedTuple):
     fstype: str
     options: Tuple[str, ...]
     logical: int  # bytes
+    disks: Tuple[str, ...] = ()  # the kernel's names of what lies at the bottom
 
     @property
     def title(self) -> str:
@@ -68,9 +70,11 @@ def look_at(path: str) -> Volume:
         )
     if "ro" in mount.options:
         raise PlumblineError("%s is on %s, which is mounted read-only; nothing can be written there" % (path, mount.target))
-    node = _sysfs.read_nodes().get(devno)
+    seen = Observation(nodes=_sysfs.read_nodes())
+    node = seen.nodes.get(devno)
     name = (node.title or node.name) if node else devno
-    return Volume(real, mount.target, name, mount.fstype, mount.options, node.limits.logical if node else 512)
+    disks = tuple(disk.name for disk in seen.disk_of(devno))
+    return Volume(real, mount.target, name, mount.fstype, mount.options, node.limits.logical if node else 512, disks)
 
 
 def _below(path: str, target: str) -> bool:
@@ -97,7 +101,7 @@ def measure(volume: Volume, options: Options) -> Run:
                 _fill(scratch, contents, volume.path)
                 for row in options.rows:
                     jobs.append(_Job(row, scratch, contents, volume))
-                _take_turns(jobs, scratch, options, until, volume.path)
+                _take_turns(jobs, scratch, options, until, volume)
             finally:
                 for job in jobs:
                     job.close()
@@ -172,7 +176,7 @@ class _Job:
         except OSError as fault:
             if not (row.flag and fault.errno == errno.EINVAL):
                 self.close()
-                raise PlumblineError(_failed(volume.path, row, 0, fault)) from fault
+                raise PlumblineError(_failed(volume, row, 0, fault)) from fault
             # What O_DIRECT does not take; pg_test_fsync says n/a, or ends.
             small = row.write % volume.logical
             self.samples = Samples("%d B is no whole block of %d B" % (row.write, volume.logical) if small else "no such direct writes on this filesystem")
@@ -248,7 +252,7 @@ class _Job:
             self.fd = -1
 
 
-def _take_turns(jobs: List[_Job], scratch: int, options: Options, until: int, path: str) -> None:
+def _take_turns(jobs: List[_Job], scratch: int, options: Options, until: int, volume: Volume) -> None:
     """Every row once a round, forwards and backwards by turns, so that neither a trend nor a neighbour favours one of them."""
     able = [job for job in jobs if not job.samples.unable]
     piece = int(options.seconds * 1e9 / ROUNDS)
@@ -266,11 +270,13 @@ def _take_turns(jobs: List[_Job], scratch: int, options: Options, until: int, pa
                 os.fsync(scratch)  # what the row before left in the page cache
                 job.run(min(time.perf_counter_ns() + piece, until))
             except OSError as fault:
-                raise PlumblineError(_failed(path, job.row, job.samples.ops, fault)) from fault
+                raise PlumblineError(_failed(volume, job.row, job.samples.ops, fault)) from fault
         turn += 1
 
 
-def _failed(path: str, row: Row, ops: int, fault: OSError) -> str:
-    return "%s: %s failed after %d operations: %s; a volume that does not take every write and sync proves nothing" % (
-        path, row.name, ops, fault.strerror or fault
-    )  # fmt: skip
+def _failed(volume: Volume, row: Row, ops: int, fault: OSError) -> str:
+    said = "%s: %s failed after %d operations: %s; " % (volume.path, row.name, ops, fault.strerror or fault)
+    gone = _sysfs.first_gone(volume.disks)
+    if gone:
+        return said + "%s went away while it was measured; see the kernel's log" % gone
+    return said + "a volume that does not take every write and sync proves nothing"

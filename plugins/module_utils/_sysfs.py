@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
@@ -197,6 +198,16 @@ def read_load(names: Sequence[str]) -> Optional[Load]:
                 requests += int(words[count])
                 milliseconds += int(words[time])
     return Load(requests, milliseconds)
+
+
+def first_gone(names: Sequence[str]) -> str:
+    """The first of these disks that is no longer there. The kernel may fail requests a moment before it forgets a disk, so it is waited for."""
+    for _try in range(20):
+        for name in names:
+            if not os.path.exists("/sys/class/block/" + name):
+                return name
+        time.sleep(0.05)
+    return ""
 
 
 def read_links() -> Dict[str, str]:

@@ -27,10 +27,24 @@ ONCE = [pytest.param(page, part, marks=[] if part in (0, 1, 6) else [pytest.mark
 AGAIN = [pytest.param(number, marks=pytest.mark.long) for number in range(1, 5)]
 
 
-def set_phase(bench: Bench, disk: Disk, phase: int) -> None:
+# Flash that is not steady, and straddles that cost little or much. Read times so long that the emulated machine's own part is small beside them.
+UNSTEADY = [
+    *((noise, {"noise": noise, "read_us": 1000}, 1.5) for noise in ("drift", "bursts", "lognormal", "pareto")),
+    ("slow", {"read_us": 8000}, 1.9),
+    ("faint", {"read_us": 150, "transfer_us": 2000}, 1.03),
+    ("steep", {"straddle_us": 2000}, 4.0),
+]
+
+
+def change(bench: Bench, disk: Disk, **settings: object) -> None:
+    """Change parameters of a simulated SSD."""
     with states.exclusive(bench.paths):
         (one,) = (found for found in machine.require_up(bench.paths).disks() if found.name == disk.name)
-        storage.change_simulated(bench.paths, one, {"page_phase": str(phase)})
+        storage.change_simulated(bench.paths, one, {name: str(value) for name, value in settings.items()})
+
+
+def set_phase(bench: Bench, disk: Disk, phase: int) -> None:
+    change(bench, disk, page_phase=phase)
 
 
 def sweep(bench: Bench, harness: Harness, disk: Disk, **options: Any) -> dict[str, Any]:
@@ -74,6 +88,23 @@ def test_no_offset_is_faster(bench: Bench, harness: Harness, plugged: dict[str, 
     found = sweep(bench, harness, plugged[name], max_grain="16KiB")
     costs.append(found)
     assert (found["verdict"], found["contradicts"]) == ("no_preference", False), found["report"]
+
+
+@pytest.mark.parametrize("number", [0, *AGAIN])
+@pytest.mark.parametrize("name, settings, ratio", UNSTEADY, ids=[row[0] for row in UNSTEADY])
+def test_flash_that_is_not_steady(
+    bench: Bench, harness: Harness, plugged: dict[str, Disk], name: str, settings: dict[str, Any], ratio: float, number: int
+) -> None:
+    """Never a wrong verdict: the right phase is found through drift, bursts and heavy tails, or on slow flash."""
+    disk = plugged["page4"]
+    change(bench, disk, page_phase=2560, **settings)
+    try:
+        found = sweep(bench, harness, disk, max_grain="8KiB", min_ratio=min(1.1, ratio))
+    finally:
+        change(bench, disk, noise="none", straddle_us=0, **{key: FLASH[key] for key in ("read_us", "transfer_us")})
+    print(f"\n{name}: {found['report'][0]}")
+    assert (found["verdict"], found["grain_bytes"], found["phase_bytes"]) == ("phase", 4 * KIB, 2560), found["report"]
+    assert found["ratio"] > ratio
 
 
 def test_what_cannot_be_read(bench: Bench, harness: Harness) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import itertools
 import re
 import statistics
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,8 +15,9 @@ import pytest
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness, HarnessError
 from labkit.specs import assert_error, said
-from plumblab import machine, storage
+from plumblab import machine, plugging, storage
 from plumblab import state as states
+from plumblab.disks import parse
 
 MIB = 1 << 20
 AT = "/pl/sync"
@@ -29,6 +32,7 @@ DISKS = [
     {"name": "consumer", "bus": "scsi", "size": "256MiB", "serial": "SYNCCONSUMER", "simulated": CONSUMER},
     {"name": "native", "bus": "nvme", "size": "256MiB", "serial": "SYNCNATIVE", "logical_block_size": 4096},
     {"name": "plain", "bus": "nvme", "size": "512MiB", "serial": "SYNCPLAIN"},
+    {"name": "lost", "bus": "nvme", "size": "256MiB", "serial": "SYNCLOST"},
 ]
 METHODS = ["open_datasync", "fdatasync", "fsync", "open_sync"]
 UNSYNCED = "write"
@@ -295,6 +299,28 @@ def test_a_device_that_fails_in_the_middle(bench: Bench, harness: Harness, plugg
         print("\n" + found["msg"])
     finally:
         bench.clean()
+
+
+def test_a_drive_that_is_pulled_out_meanwhile(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    """One line that names the drive, and no figures; another filesystem on the same host goes on."""
+    disk = plugged["lost"]
+    results: list[dict[str, Any]] = []
+    put_on(harness, disk)
+    before = harness.must("ls -A /tmp /var/tmp /root /dev/shm")
+    probing = threading.Thread(target=lambda: results.append(harness.module("sync_latency", {"path": AT, "rows": ["fdatasync"], "seconds": 20}, timeout=90)))
+    probing.start()
+    try:
+        time.sleep(3)
+        with states.exclusive(bench.paths):
+            plugging.detach(bench.paths, [disk.name], release=False)
+        probing.join(90)
+    finally:
+        harness.run(f"umount -l {AT}")
+        with states.exclusive(bench.paths):
+            at = plugging.attach(bench.paths, [parse(dict(one)) for one in DISKS if one["name"] == disk.name], fresh=True)[disk.name]
+        bench.disks[disk.name] = plugged[disk.name] = Disk(disk.name, at["device"], disk.by_id, disk.serial)
+    assert_error(results[0], f"{AT}: fdatasync failed after ", f"{disk.kernel} went away while it was measured; see the kernel's log")
+    assert harness.must("ls -A /tmp /var/tmp /root /dev/shm") == before
 
 
 @pytest.mark.parametrize(

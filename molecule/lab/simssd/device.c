@@ -190,9 +190,9 @@ static bool is_cached(const struct device *device, const struct piece *piece)
    overlap; without, each page is asked for when the one before has come. */
 static int spend_reads(struct device *device, uint64_t offset, uint64_t length, int64_t start)
 {
-  int64_t cost = (int64_t)device->settings.read_us * NS_PER_US;
   bool parallel = device->settings.straddle_parallel;
   uint64_t pages = 0, end = offset + length;
+  int64_t more = geometry_straddles(&device->geometry, offset, length) ? (int64_t)device->settings.straddle_us * NS_PER_US : 0;
   int64_t done = start;
   int error = 0;
 
@@ -208,7 +208,8 @@ static int spend_reads(struct device *device, uint64_t offset, uint64_t length, 
       pthread_mutex_lock(&device->lock);
     }
     struct unit *channel = &device->channel[geometry_channel(&device->geometry, piece.page)];
-    int64_t page_done = unit_book(channel, parallel ? start : done, cost);
+    int64_t asked = parallel ? start : done;
+    int64_t page_done = unit_book(channel, asked, medium_read_cost(device, asked) + (pages > 0 ? more : 0));
     if (done < page_done)
       done = page_done;
     pages++;
@@ -324,7 +325,8 @@ static int write_through(struct device *device, const uint8_t *buffer, uint64_t 
       error = roughly_until(device, last);
       pthread_mutex_lock(&device->lock);
     }
-    done[pages] = error != 0 ? INT64_MAX : unit_book(channel, parallel ? start : last, medium_program_cost(device, piece.whole));
+    int64_t asked = parallel ? start : last;
+    done[pages] = error != 0 ? INT64_MAX : unit_book(channel, asked, medium_program_cost(device, piece.whole, asked));
     if (error == 0 && last < done[pages])
       last = done[pages];
     at += piece.length;

@@ -36,10 +36,15 @@ void medium_count_program(const struct device *device, bool rmw)
   }
 }
 
-int64_t medium_program_cost(const struct device *device, bool whole)
+int64_t medium_read_cost(struct device *device, int64_t now)
+{
+  return noise_cost(&device->noise, device->settings.noise, (int64_t)device->settings.read_us * NS_PER_US, now);
+}
+
+int64_t medium_program_cost(struct device *device, bool whole, int64_t now)
 {
   uint64_t us = device->settings.program_us + (whole ? 0 : settings_rmw_us(&device->settings));
-  return (int64_t)us * NS_PER_US;
+  return noise_cost(&device->noise, device->settings.noise, (int64_t)us * NS_PER_US, now);
 }
 
 /* The page is on the medium: only now does the backing file get it. */
@@ -101,7 +106,7 @@ static int64_t pump_channel(struct device *device, uint64_t channel, int64_t now
     int64_t earliest = free_since > next->dirty_since ? free_since : next->dirty_since;
     flight->page = next;
     flight->whole = cached_page_is_whole(next);
-    flight->done = unit_book(&device->channel[channel], earliest, medium_program_cost(device, flight->whole));
+    flight->done = unit_book(&device->channel[channel], earliest, medium_program_cost(device, flight->whole, earliest));
   }
 }
 

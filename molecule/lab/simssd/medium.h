@@ -35,6 +35,7 @@ struct device {
   int64_t writer_due;
   int64_t power_lost_at;
   struct unit controller, flusher;
+  struct noise noise;
   struct unit *channel;
   struct flight *flight; /* per channel */
   struct cache *cache;
@@ -62,8 +63,9 @@ void medium_forget(struct device *device, uint64_t offset, uint64_t length);
 uint64_t medium_drop(struct device *device);
 /* Counts one page program. */
 void medium_count_program(const struct device *device, bool rmw);
-/* What programming a page costs, whole or in part. Nanoseconds. */
-int64_t medium_program_cost(const struct device *device, bool whole);
+/* What reading a page costs at `now`, and programming it, whole or in part. Nanoseconds. */
+int64_t medium_read_cost(struct device *device, int64_t now);
+int64_t medium_program_cost(struct device *device, bool whole, int64_t now);
 /* All of it, or the device is failed. Needs no lock. */
 int medium_pwrite(struct device *device, const void *buffer, uint64_t offset, uint64_t length);
 /* The thread that writes the cache back in the background. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Tables for model.c; `make check` runs it. */
+/* Tables for model.c and noise.c; `make check` runs it. */
 #include "model.h"
+#include "noise.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -84,11 +85,51 @@ static void test_unit(void)
     expect("unit", i, (uint64_t)rows[i].done, (uint64_t)unit_book(&unit, rows[i].earliest, rows[i].cost));
 }
 
+/* A million draws of one cost, a tenth of a millisecond apart: mean, median and the 99th part of a hundred, in per cent of the cost. */
+static void test_noise(void)
+{
+  enum { DRAWS = 1000000, COST = 100000, TOP = 1000 };
+  static const struct {
+    enum noise_kind kind;
+    unsigned mean_low, mean_high, median_low, median_high, tail_low, tail_high;
+  } rows[] = {
+    {NOISE_NONE, 100, 100, 100, 100, 100, 100},
+    {NOISE_DRIFT, 98, 102, 98, 102, 148, 150},
+    {NOISE_BURSTS, 140, 220, 100, 105, 800, TOP}, /* a fifth of the time, 4 more on average */
+    {NOISE_LOGNORMAL, 107, 110, 99, 101, 248, 260}, /* exp(s²/2), 1, exp(2.326 s) for s = 0.4 */
+    {NOISE_PARETO, 150, 170, 116, 119, 640, 760},   /* 1 + 0.3 (3 - 1), 1 + 0.3 (2^(2/3) - 1), 1 + 0.3 (100^(2/3) - 1) */
+  };
+  for (unsigned i = 0; i < COUNT(rows); i++) {
+    static unsigned seen[TOP + 1];
+    struct noise noise = {0};
+    double sum = 0;
+    for (unsigned at = 0; at <= TOP; at++)
+      seen[at] = 0;
+    for (unsigned draw = 0; draw < DRAWS; draw++) {
+      int64_t cost = noise_cost(&noise, rows[i].kind, COST, (int64_t)draw * 100000);
+      sum += (double)cost / DRAWS;
+      seen[cost / (COST / 100) < TOP ? cost / (COST / 100) : TOP]++;
+    }
+    unsigned median = 0, tail = 0;
+    for (unsigned at = 0, count = 0; at <= TOP; at++) {
+      count += seen[at];
+      median += count < DRAWS / 2;
+      tail += count < DRAWS / 100 * 99;
+    }
+    unsigned mean = (unsigned)(sum / (COST / 100.0) + 0.5);
+    expect("mean of noise", i, 1, mean >= rows[i].mean_low && mean <= rows[i].mean_high);
+    expect("median of noise", i, 1, median >= rows[i].median_low && median <= rows[i].median_high);
+    expect("tail of noise", i, 1, tail >= rows[i].tail_low && tail <= rows[i].tail_high);
+    expect("noise on nothing", i, 0, (uint64_t)noise_cost(&noise, rows[i].kind, 0, 0));
+  }
+}
+
 int main(void)
 {
   test_pages();
   test_page_ends();
   test_unit();
+  test_noise();
   printf(failures ? "%d rows failed\n" : "model: all rows pass\n", failures);
   return failures != 0;
 }

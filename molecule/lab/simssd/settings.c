@@ -18,7 +18,7 @@ struct key {
   size_t offset;
   bool at_run_time;
   uint64_t minimum, maximum;
-  const char *choices[4];
+  const char *choices[6];
 };
 
 #define AT(member) offsetof(struct settings, member)
@@ -36,13 +36,14 @@ static const struct key keys[] = {
   {.name = "flush_us", .kind = NUMBER, .offset = AT(flush_us), .at_run_time = true, .maximum = MAX_US},
   {.name = "transfer_us", .kind = NUMBER, .offset = AT(transfer_us), .at_run_time = true, .maximum = MAX_US},
   {.name = "straddle_parallel", .kind = NUMBER, .offset = AT(straddle_parallel), .at_run_time = true, .maximum = 1},
+  {.name = "straddle_us", .kind = NUMBER, .offset = AT(straddle_us), .at_run_time = true, .maximum = MAX_US},
   {.name = "write_cache", .kind = NUMBER, .offset = AT(write_cache), .at_run_time = true, .maximum = 1},
   {.name = "cache_size", .kind = BYTES, .offset = AT(cache_size), .minimum = SECTOR_BYTES, .maximum = UINT64_C(4) << 30},
   {.name = "writeback_ms", .kind = NUMBER, .offset = AT(writeback_ms), .at_run_time = true, .maximum = 3600000},
   {.name = "spin_us", .kind = NUMBER, .offset = AT(spin_us), .at_run_time = true, .maximum = 1000},
   {.name = "flush", .kind = CHOICE, .offset = AT(flush), .at_run_time = true, .choices = {"honest", "ignore"}},
   {.name = "fua", .kind = CHOICE, .offset = AT(fua), .at_run_time = true, .choices = {"honest", "ignore", "none"}},
-  {.name = "noise", .kind = CHOICE, .offset = AT(noise), .choices = {"none"}},
+  {.name = "noise", .kind = CHOICE, .offset = AT(noise), .at_run_time = true, .choices = {"none", "drift", "bursts", "lognormal", "pareto"}},
 };
 
 #define KEYS (sizeof keys / sizeof keys[0])
@@ -229,7 +230,7 @@ struct geometry settings_geometry(const struct settings *s)
 
 bool settings_have_costs(const struct settings *s)
 {
-  return (s->read_us | s->program_us | settings_rmw_us(s) | s->flush_us | s->transfer_us) != 0;
+  return (s->read_us | s->program_us | settings_rmw_us(s) | s->flush_us | s->transfer_us | s->straddle_us) != 0;
 }
 
 uint64_t settings_rmw_us(const struct settings *settings)

@@ -4,6 +4,7 @@
 #define SIMSSD_SETTINGS_H
 
 #include "model.h"
+#include "noise.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,13 +28,14 @@ struct settings {
   uint64_t flush_us;
   uint64_t transfer_us;
   uint64_t straddle_parallel;
+  uint64_t straddle_us;
   uint64_t write_cache;
   uint64_t cache_size;
   uint64_t writeback_ms;
   uint64_t spin_us;
   uint64_t flush; /* enum flush_mode */
   uint64_t fua;   /* enum fua_mode */
-  uint64_t noise; /* one choice so far */
+  uint64_t noise; /* enum noise_kind */
 };
 
 /* One sentence that names the key, the value and what would do. */

@@ -134,6 +134,7 @@ PAGE = pattern(4 * KIB)
 COSTS: list[tuple[str, dict[str, Parameter], str, Callable[[NBDClient], object], float]] = [
     ("aligned read", {"straddle_parallel": 0}, "read_us", lambda c: c.read(8 * KIB, 4 * KIB), 1),
     ("straddling read", {"straddle_parallel": 0}, "read_us", lambda c: c.read(512, 4 * KIB), 2),
+    ("straddling read, costly", {"straddle_parallel": 0}, "straddle_us", lambda c: c.read(512, 4 * KIB), 1),
     ("straddling read, hidden", {"straddle_parallel": 1}, "read_us", lambda c: c.read(512, 4 * KIB), 1),
     ("straddling read, one channel", {"channels": 1}, "read_us", lambda c: c.read(512, 4 * KIB), 2),
     ("four pages, one after another", {"straddle_parallel": 0}, "read_us", lambda c: c.read(0, 16 * KIB), 4),
@@ -430,7 +431,7 @@ REFUSED: list[tuple[dict[str, Parameter], str]] = [
     ({"cache_size": 1024}, "cache_size=1024: expected at least one page of 4096"),
     ({"write_cache": 2}, "write_cache=2: expected 0 to 1"),
     ({"flush": "maybe"}, "flush=maybe: expected one of: honest, ignore"),
-    ({"noise": "pink"}, "noise=pink: expected one of: none"),
+    ({"noise": "pink"}, "noise=pink: expected one of: none, drift, bursts, lognormal, pareto"),
     ({"reed_us": 1}, "reed_us: unknown parameter"),
     ({"file": "relative.img"}, "file=relative.img: expected an absolute path"),
 ]

@@ -217,15 +217,6 @@ def test_a_baseline_is_kept_but_in_check_mode(tmp_path, keep):
         assert (tmp_path / "raw.json").read_bytes() == before and "the legs gave 47.7 MiB/s" in notes[-1] and "it was 100.1" in notes[-1]
 
 
-@pytest.mark.parametrize("missing, found", [("nvme1n1", "/dev/nvme1n1"), ("none", "")])
-def test_a_leg_that_went_away(monkeypatch, missing, found):
-    host, lv, _parts = ours()
-    own = session(host, [lv])
-    monkeypatch.setattr(_load.os.path, "exists", lambda path: not path.endswith(missing))
-    monkeypatch.setattr(_load.time, "sleep", lambda seconds: None)
-    assert own.gone() == found
-
-
 # --- the scratch file ------------------------------------------------------------------------------
 
 
