@@ -145,6 +145,23 @@ def test_the_layouts_of_the_article(bench: Bench, harness: Harness, plugged: dic
         assert 0.95 <= factor <= 1.1
 
 
+@pytest.mark.long
+def test_one_slow_leg(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    """A stripe is as fast as its slowest leg times their number: below the sum of both, and the leg is named."""
+    disks = pair(plugged)
+    with built(bench, harness, disks, LAYOUTS["single"]) as volumes:
+        set_speed(bench, disks[1:], {"program_us": "9000"})
+        try:
+            found = measure(harness, volumes=volumes, write=True, jobs=["rand_write"])
+        finally:
+            set_speed(bench, disks[1:], SPEED["rand_write"])
+    print("\n" + "\n".join(found["report"]))
+    (one,) = found["jobs"]
+    assert (one["verdict"], found["verdict"]) == ("fail", "fail") and one["high"] < 0.75, one
+    (line,) = (line for line in found["report"] if "the fastest leg" in line)
+    assert disks[1].kernel in line, line
+
+
 def ext4(harness: Harness, volume: str, mount: str, options: str = "") -> None:
     """A mounted filesystem."""
     harness.must(f"mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 {volume}; mkdir -p {mount}; mount {options} {volume} {mount}")
