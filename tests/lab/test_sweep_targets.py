@@ -281,7 +281,8 @@ def test_a_sweep_with_writes(bench: Bench, harness: Harness, pair: tuple[Disk, D
     if what == "volume":
         harness.must(on_ours(pair))
         device = "/dev/fresh/lv"
-    change(bench, {"page_phase": "512", "read_us": "0", "flush_us": str(flush_us), "rmw_us": str(FLASH["rmw_us"] + flush_us)}, *pair)  # the blank proof reads much, and is not what is measured
+    # The blank proof reads much, and is not what is measured.
+    change(bench, {"page_phase": "512", "read_us": "0", "flush_us": str(flush_us), "rmw_us": str(FLASH["rmw_us"] + flush_us)}, *pair)
     with bench.untouched(*pair):
         planned = harness.module("offset_sweep", {"device": device, **NEAR, "write": True}, check=True)
     assert not planned["failed"] and planned["changed"] and planned["reads"] == 0, said(planned)
