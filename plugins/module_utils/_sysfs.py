@@ -193,10 +193,10 @@ def read_load(names: Sequence[str]) -> Optional[Load]:
         words = read_text("/sys/class/block/%s/stat" % name).split()
         if len(words) < 11 or read_text("/sys/class/block/%s/queue/iostats" % name) == "0":
             return None
-        for count, time in ((0, 3), (4, 7), (11, 14), (15, 16)):
-            if time < len(words):
+        for count, ticks in ((0, 3), (4, 7), (11, 14), (15, 16)):
+            if ticks < len(words):
                 requests += int(words[count])
-                milliseconds += int(words[time])
+                milliseconds += int(words[ticks])
     return Load(requests, milliseconds)
 
 
