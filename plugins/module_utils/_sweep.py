@@ -19,6 +19,7 @@ from __future__ import annotations
 import bisect
 import functools
 import math
+import sys
 from typing import Callable, Generator, List, NamedTuple, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human
@@ -29,11 +30,17 @@ INCONCLUSIVE = "inconclusive"
 
 FIRST_GRAIN = 4 * KIB
 LAST_GRAIN = 64 * KIB
-# The comparisons in which a search can go wrong: levels and screens from 4 to 64 KiB, and pairs above and below, both ways.
-_PARTS = 5 + 4 * 4 + 2 * (4 + 3)
+# The comparisons in which a search can go wrong: levels and screens from 4 to 64 KiB; at each of these grains the least penalty, of two
+# and of all; pairs above, looked at twice, and pairs below, both ways.
+_PARTS = 5 + 4 * 4 + 2 * 5 + 2 * (2 * 4 + 3)
+# A little less than the gap that matters is looked for, since the base that it is a share of is an estimate.
+_SAFETY = 0.8
 
 PILOT = 2  # rounds that only show how fast the device is
 SMALLEST_GAP = 0.01
+PATIENCE = 8  # times the rounds that found a phase, for a pair of two to show it as well, which is a quarter of the reads in each
+LEAST_ROUNDS = 64
+HOPED = 0.5  # of the penalty as estimated: what is looked for first
 LIKELY = (8, 32)  # how many phases are compared behind a screen, before all are
 
 
@@ -217,6 +224,48 @@ def median(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
+class AtLeast:
+    """By how much the first of some phases is certainly faster than the others.
+
+    It takes rounds of its own: which phase is looked at, and what is hoped for, have to be settled before they are read.
+    """
+
+    STEP = 2**-0.5
+    AGAIN = 5  # times the rounds in which one gap got certain, for a larger one
+
+    def __init__(self, count: int, hoped: float, error: float) -> None:
+        self.gaps = [max(hoped, SMALLEST_GAP)]  # shares of the base, the largest first
+        while self.gaps[-1] * self.STEP >= SMALLEST_GAP:
+            self.gaps.append(self.gaps[-1] * self.STEP)
+        self.larger = [Wealth(1 / count) for _gap in self.gaps]  # against: it is not faster by more than the gap
+        self.sure = len(self.gaps) / error
+        self.base = Base()
+        self.rounds = 0
+        self.first_sure = 0  # the round in which the first of them was certain
+
+    def add(self, latencies: Sequence[float]) -> None:
+        """A round, latencies by phase."""
+        others = sorted(latencies[1:])
+        if self.rounds >= PILOT:
+            for gap, wealth in zip(self.gaps, self.larger):
+                moved = latencies[0] + gap * self.base.value
+                quicker = (bisect.bisect_left(others, moved) + bisect.bisect_right(others, moved)) / 2
+                wealth.add(0.5 - quicker / len(others), 1 if moved < others[0] else 0)
+        self.base.add(latencies)
+        self.rounds += 1
+        if not self.first_sure and self.value:
+            self.first_sure = self.rounds
+
+    @property
+    def value(self) -> float:
+        """The largest gap that is certain; 0: none yet."""
+        return next((gap for gap, wealth in zip(self.gaps, self.larger) if wealth.value >= self.sure), 0.0)
+
+    def enough(self) -> bool:
+        """Whether a larger gap is not worth its reads: the largest is certain, or one is and as many rounds again made it no larger."""
+        return self.value == self.gaps[0] or (self.first_sure > 0 and self.rounds >= self.AGAIN * self.first_sure)
+
+
 class Screen:
     """Whether a grain can have a phase at all, from reads of half its size.
 
@@ -278,8 +327,7 @@ class _Sweep:
         self.options = options
         self.shuffle = shuffle
         self.error = options.error / _PARTS
-        # A little less than what matters, since the base is an estimate.
-        self.gap = 0.8 * (options.min_ratio - 1)
+        self.gap = _SAFETY * (options.min_ratio - 1)
         self.reads = 0
         self.bytes = 0
         self.why = ""
@@ -302,19 +350,35 @@ class _Sweep:
             latencies[number] = latency
         return latencies
 
-    def compare(self, grain: int, phases: Sequence[int], gap: float) -> Generator[Round, Optional[Sequence[float]], "Compared"]:
-        """Read rounds until one of the phases is certainly faster, or none, or a budget is spent."""
+    def compare(
+        self, grain: int, phases: Sequence[int], gap: float, rounds: int = sys.maxsize
+    ) -> Generator[Round, Optional[Sequence[float]], "Compared"]:
+        """Read rounds until one of the phases is certainly faster, or none by the gap, or so many are read, or a budget is spent."""
         level = Level(len(phases), self.error, gap)
-        while True:
+        while len(level.rounds) < rounds:
             latencies = yield from self.ask(grain, grain, phases)
             if latencies is None:
-                return Compared(None, False, 0.0)
+                break
             level.add(latencies)
             winner = level.winner()
             if winner is not None:
-                return Compared(phases[winner], False, level.penalty(winner))
-            if level.none():
+                return Compared(phases[winner], False, level.penalty(winner), phases, len(level.rounds))
+            if gap and level.none():
                 return Compared(None, True, 0.0)
+        return Compared(None, False, 0.0)
+
+    def at_least(self, grain: int, phases: Sequence[int], hoped: float, rounds: int) -> Generator[Round, Optional[Sequence[float]], Optional[float]]:
+        """By how much the first phase is certainly faster, as a share of the base, up to what is hoped for.
+
+        0 where nothing is certain after so many rounds, None where a budget is spent.
+        """
+        bound = AtLeast(len(phases), hoped, self.error)
+        while not bound.enough() and (bound.value or bound.rounds < rounds):
+            latencies = yield from self.ask(grain, grain, phases)
+            if latencies is None:
+                return None
+            bound.add(latencies)
+        return bound.value
 
     def level(self, grain: int) -> Generator[Round, Optional[Sequence[float]], "Compared"]:
         """Whether one phase of the grain is faster, and which."""
@@ -359,7 +423,9 @@ class Compared(NamedTuple):
 
     phase: Optional[int]
     none: bool
-    penalty: float
+    penalty: float  # an estimate, for people
+    phases: Sequence[int] = ()  # that were compared
+    rounds: int = 0  # that it took
 
 
 def first_grain(logical: int) -> int:
@@ -383,26 +449,44 @@ def search(options: Options, shuffle: Callable[[List[int]], None]) -> Search:
         if 2 * grain > options.last_grain:
             return state.verdict(NO_PREFERENCE, grain=grain)
         grain *= 2
-    # Half of what was measured is what a pair has to differ by. Below the true grain only some of the reads at a wrong phase
-    # straddle, so that every pair that differs shows more of the penalty than what came before.
     phase, penalty = found.phase, found.penalty
-    while grain == first and grain // 2 > options.logical:  # the grain may be smaller than the first that was looked for
-        pair = yield from state.compare(grain, (phase, (phase + grain // 2) % grain), max(penalty / 2, SMALLEST_GAP))
-        if pair.phase is not None:
-            phase, penalty = pair.phase, max(penalty, pair.penalty)
-            break
-        if not pair.none:
-            return state.verdict(INCONCLUSIVE)
-        grain, phase, first = grain // 2, phase % (grain // 2), grain // 2
-    if grain >= first_grain(options.logical):
-        while 2 * grain <= options.last_grain:  # or larger: of the phases that coincide at this one, only one is right at its double
-            pair = yield from state.compare(2 * grain, (phase, phase + grain), max(penalty / 2, SMALLEST_GAP))
-            if pair.none:
-                break
-            if pair.phase is None:
+    least = HOPED * max(penalty, options.min_ratio - 1)  # of which it is to be shown that the penalty is larger, and a pair's is not
+    sure: Optional[float] = 0.0
+    while True:
+        # Is the page larger? Of the phases that coincide at this grain, only one is right at its double. Below the true grain only some of
+        # the reads at a wrong phase straddle, so that a pair which differs shows at least the penalty that came before.
+        larger = first_grain(options.logical) <= grain <= options.last_grain // 2
+        if larger:
+            pair = yield from state.compare(2 * grain, (phase, phase + grain), _SAFETY * least)
+            if pair.phase is not None:
+                grain, phase, penalty, found = 2 * grain, pair.phase, max(penalty, pair.penalty), pair
+                least, sure = HOPED * max(penalty, options.min_ratio - 1), 0.0
+                continue
+            if not pair.none:
                 return state.verdict(INCONCLUSIVE)
-            grain, phase, penalty = 2 * grain, pair.phase, max(penalty, pair.penalty)
-    return state.verdict(PHASE, phase, grain, penalty)
+            if sure:
+                return state.verdict(PHASE, phase, grain, penalty)
+        # Not by as much as was hoped for; but an estimate is nothing certain, and a burst makes it too large. So the least penalty is
+        # measured, against the opposite phase. Where nothing shows, the page may be smaller, and it is measured against all.
+        opposite = (phase + grain // 2) % grain
+        patience = sys.maxsize if len(found.phases) == 2 else max(PATIENCE * found.rounds, LEAST_ROUNDS)
+        sure = yield from state.at_least(grain, (phase, opposite), least, patience)
+        if sure == 0:
+            sure = yield from state.at_least(grain, [phase, *(other for other in found.phases if other != phase)], least, sys.maxsize)
+            while sure and grain == first and grain // 2 > options.logical:
+                pair = yield from state.compare(grain, (phase, (phase + grain // 2) % grain), _SAFETY * sure)
+                if pair.phase is not None:
+                    phase, penalty = pair.phase, max(penalty, pair.penalty)
+                    break
+                if not pair.none:
+                    return state.verdict(INCONCLUSIVE)
+                grain, phase, first = grain // 2, phase % (grain // 2), grain // 2
+                larger = False
+        if not sure:
+            return state.verdict(INCONCLUSIVE)
+        if sure >= least or not larger:
+            return state.verdict(PHASE, phase, grain, penalty)
+        least = sure  # and so not by that little either
 
 
 def report(name: str, found: Verdict, min_ratio: float, expected: int, seconds: float, what: str = "read") -> List[str]:

@@ -9,7 +9,18 @@ import random
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _sweep
-from ansible_collections.plumbline.ssd.plugins.module_utils._sweep import INCONCLUSIVE, NO_PREFERENCE, PHASE, Level, Options, RankSum, Screen, Wealth, search
+from ansible_collections.plumbline.ssd.plugins.module_utils._sweep import (
+    INCONCLUSIVE,
+    NO_PREFERENCE,
+    PHASE,
+    AtLeast,
+    Level,
+    Options,
+    RankSum,
+    Screen,
+    Wealth,
+    search,
+)
 
 KIB = 1024
 
@@ -159,6 +170,46 @@ def test_against_a_faster_phase_nothing_is_won():
             level.add([100 * dice.gauss(1, 0.05) + (10 if phase else 0) for phase in range(8)])
             largest = max(largest, level.alike[0].value)
     assert largest < 300 / 0.01
+
+
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("hoped, low, high", [(0.05, 0.05, 0.05), (0.2, 0.05, 0.1)])
+def test_a_penalty_that_is_certain(count, hoped, low, high):
+    """The penalty is 0.1 of the base: what is certain is below, and what is hoped for too much comes down to it."""
+    dice = random.Random(3)
+    bound = AtLeast(count, hoped, 1e-6)
+    while not bound.enough():
+        bound.add([100 * dice.gauss(1, 0.03) + (10 if phase else 0) for phase in range(count)])
+    assert low <= bound.value <= high
+    assert bound.rounds < 500
+
+
+@pytest.mark.parametrize("penalty", [0, -5])
+def test_no_penalty_is_never_certain(penalty):
+    dice = random.Random(4)
+    bound = AtLeast(2, 0.05, 1e-6)
+    for _round in range(2000):
+        bound.add([100 * dice.gauss(1, 0.03), 100 * dice.gauss(1, 0.03) + penalty])
+    assert bound.value == 0 and not bound.enough()
+
+
+class Bursty(Device):
+    """Others load the device now and then, so that what is measured of a penalty is far too much."""
+
+    left = 0
+
+    def read(self, grain, size, offset):
+        if not self.left and self.dice.random() < 0.02:
+            self.left, self.load = self.dice.randrange(5, 60), self.dice.uniform(50, 800)
+        self.left = max(self.left - 1, 0)
+        return super().read(grain, size, offset) + (self.dice.expovariate(1 / self.load) if self.left else 0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_penalty_that_is_overrated_in_a_burst(seed):
+    """A grain that is too small was the answer, where an estimate of the penalty was taken for the penalty."""
+    found = sweep(Bursty(4 * KIB, 1024, 1.1, seed=seed))
+    assert found.verdict == INCONCLUSIVE or (found.verdict, found.grain, found.phase) == (PHASE, 4 * KIB, 1024)
 
 
 def test_the_screen_sees_half_a_page():
