@@ -15,7 +15,7 @@ it suggests. That a drive lies is proven only by data that it loses.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 HONEST = "honest"
 IGNORES = "ignores_flushes_perhaps"
@@ -37,8 +37,8 @@ QUICK_SHARE = 0.25
 SLOW_SHARE = 0.5
 # A way as long as this hides the flash behind it: a network, a host bus adapter's own queue.
 WAY_US = 2000.0
-# What a flush may add to a write where it is needless: another way to the drive and back, and half of one for its kernel.
-NEEDLESS_SHARE = 1.5
+# What a flush may add to a write where it is needless: another way to the drive and back, and as much again for the kernel.
+NEEDLESS_SHARE = 2.0
 # Operations below which a rate is no rate.
 LEAST_OPS = 5
 
@@ -136,12 +136,12 @@ def collapse(on: Mapping[str, State], off: Mapping[str, State]) -> Dict[str, Opt
     return factors
 
 
-def report(titles: Mapping[str, str], on: Mapping[str, State], off: Mapping[str, State], found: Honesty) -> List[str]:
-    """The two states side by side. *titles*: of the rows that are shown, in their order."""
+def report(rows: Sequence[str], on: Mapping[str, State], off: Mapping[str, State], found: Honesty) -> List[str]:
+    """The two states side by side, for these rows."""
     lines = ["The same with the drives' write cache on and off, in ops/sec:", "%38s%13s%13s%10s" % ("", "on", "off", "factor")]
     factors = collapse(on, off)
-    for row, title in titles.items():
+    for row in rows:
         rates = ["%13.1f" % states[row].rate if row in states and states[row].rate else "%13s" % "n/a" for states in (on, off)]
         factor = factors.get(row)
-        lines.append("        %-30s%s%10s" % (title, "".join(rates), "-" if factor is None else "%.1f" % factor))
+        lines.append("        %-30s%s%10s" % (row, "".join(rates), "-" if factor is None else "%.1f" % factor))
     return lines + ["flushes: %s: %s" % (found.kind, found.text)]

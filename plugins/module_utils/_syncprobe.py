@@ -40,6 +40,7 @@ class Volume(NamedTuple):
     fstype: str
     options: Tuple[str, ...]
     logical: int  # bytes
+    devno: str = ""
 
     @property
     def title(self) -> str:
@@ -70,7 +71,7 @@ def look_at(path: str) -> Volume:
         raise PlumblineError("%s is on %s, which is mounted read-only; nothing can be written there" % (path, mount.target))
     node = _sysfs.read_nodes().get(devno)
     name = (node.title or node.name) if node else devno
-    return Volume(real, mount.target, name, mount.fstype, mount.options, node.limits.logical if node else 512)
+    return Volume(real, mount.target, name, mount.fstype, mount.options, node.limits.logical if node else 512, devno)
 
 
 def _below(path: str, target: str) -> bool:

@@ -92,7 +92,8 @@ def test_rate_of(state, rate):
 
 
 def test_report():
-    lines = report({"open_datasync": "open_datasync", "fsync": "fsync", "odd": "1 * 1kB"}, ON, OFF, judge(Rates(13786, 14641, 14641, 527)))
+    lines = report(["open_datasync", "fsync", "open_sync_16x1k"], ON, OFF, judge(Rates(13786, 14641, 14641, 527)))
     assert lines[2] == "        open_datasync                       14641.0        527.0      27.8"
-    assert lines[4] == "        1 * 1kB                                 n/a          n/a         -"
-    assert lines[-1].startswith("flushes: ignores_flushes_perhaps: fdatasync with the cache 13786/s, direct writes with it 14641/s and without 527/s, ratio 26.2: ")
+    assert lines[4] == "        open_sync_16x1k                         n/a          n/a         -"
+    figures = "fdatasync with the cache 13786/s, direct writes with it 14641/s and without 527/s, ratio 26.2: "
+    assert lines[-1].startswith("flushes: ignores_flushes_perhaps: " + figures)
