@@ -28,6 +28,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import has_
 _TRIES = 5  # a drive that resets takes a moment
 _PAUSE_SECONDS = 1.0
 _ANSWER_SECONDS = 120.0
+_READY = b"\n"
 # Options by which a filesystem sends no flushes.
 _BARRIERS_OFF = ("nobarrier", "barrier=0")
 
@@ -171,6 +172,9 @@ class _Guard:
             _live_on(end_read, answer_write, lambda: put_back(means, legs, was), seconds)
         os.close(end_read)
         os.close(answer_write)
+        # Until it has its own session, what ends us ends it: nothing is switched before.
+        if os.read(self.answer_read, len(_READY)) != _READY:
+            raise PlumblineError("the process that would put the write caches back did not start; nothing was switched; run again")
 
     def end(self) -> List[str]:
         """Have the drives put back, and wait for it. Where the second process is gone, we do it."""
@@ -215,6 +219,7 @@ def _live_on(end: int, answer: int, restore: Callable[[], List[str]], seconds: f
             if fd > 2 and fd not in (end, answer):
                 with contextlib.suppress(OSError):
                     os.close(fd)
+        os.write(answer, _READY)
         select.select([end], [], [], seconds)
         faults = restore()
         with contextlib.suppress(OSError):  # nobody listens where the module is gone
