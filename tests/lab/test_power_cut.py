@@ -31,7 +31,7 @@ MANY_IMAGES = int(os.environ.get("PLUMBLINE_CRASH_IMAGES", "500"))
 HOUR_MS = 3_600_000
 SIMULATED = {
     "page_size": 4096, "channels": 4, "program_us": 300, "flush_us": 500, "transfer_us": 20,
-    "write_cache": 1, "cache_size": "256MiB", "writeback_ms": HOUR_MS,
+    "write_cache": 1, "cache_size": "256MiB", "writeback_ms": HOUR_MS, "plp": 0,
 }  # fmt: skip
 DISKS = [{"name": "cut", "bus": "scsi", "size": "96MiB", "serial": "POWERCUT", "simulated": SIMULATED}]
 
@@ -46,6 +46,7 @@ class State:
     accept: tuple[str, ...] = ()
     remount: str = ""  # by hand, what no spec allows
     writeback_ms: int = HOUR_MS
+    plp: bool = False  # capacitors
     safe: bool = True
 
     @property
@@ -58,6 +59,8 @@ STATES = [
     State("cache-off", cache=False),
     # What shows that switching the cache off is enough by itself: there are no flushes to help.
     State("cache-off-nobarrier", cache=False, remount="barrier=0"),
+    # What an operator may state of a drive.
+    State("protected-nobarrier", remount="barrier=0", plp=True),
     # With a write-back of some seconds, as drives have it, so that what is lost is the end of the log and not all there ever was.
     State("nobarrier", options=("noatime", "barrier=0"), accept=("data_loss_on_power_cut",), writeback_ms=2000, safe=False),
 ]
@@ -200,9 +203,11 @@ def prepared(bench: Bench, harness: Harness, state: State) -> Iterator[Disk]:
         barriers = "nobarrier" not in harness.must(f"cat /proc/fs/ext4/{Path(disk.part()).name}/options").split()
         assert barriers is state.barriers
         drive.set("writeback_ms", state.writeback_ms)
+        drive.set("plp", int(state.plp))
         yield disk
     finally:
         drive.set("writeback_ms", HOUR_MS)
+        drive.set("plp", 0)
         set_cache(harness, bench.disks["cut"], True)
         bench.clean()
 
