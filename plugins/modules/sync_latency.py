@@ -72,7 +72,7 @@ attributes:
   diff_mode:
     support: none
 notes:
-  - RV(changed) stays V(false) with O(cache_states) too, since everything is as before at the end.
+  - The task never counts as changed, with O(cache_states) neither, since everything is as before at the end.
   - This is load. While it runs, whatever else syncs to the same drives is slower. Measure before a database goes to work, or when it may wait.
   - Fast figures prove no durability. A drive that acknowledges a flush and keeps the data in a volatile cache is fast as well.
   - What exactly each row does, and how the figures and the verdict are made, is in the guide on sync latency.
