@@ -20,7 +20,9 @@ import os
 from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils import _honesty
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._honesty import Rates, State, rate_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human
 
 PASS = "pass"
@@ -81,6 +83,11 @@ ROWS = (
     Row("write", 4, "write", 8 * KIB, 1),
 )
 
+# What the write cache's two states are compared by, beside the rows that are asked for: a write past the page cache and no flush
+# behind it. pg_test_fsync has no such row. Without the drive's cache it is the plain durable write.
+DIRECT = Row("direct_write", 4, "write, O_DIRECT", 8 * KIB, 1, flag=os.O_DIRECT)
+_COMPARED = ("open_datasync", "fdatasync")
+
 
 # What the module takes beside its target.
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
@@ -122,6 +129,43 @@ def read_options(params: Mapping[str, Any]) -> Options:
         )
     names = [row.name for row in rows]
     return Options(rows, params["seconds"], params["max_seconds"], _limits(params, "min_ops", names), _limits(params, "max_p99_ms", names))
+
+
+def for_states(options: Options, original: bool) -> Options:
+    """The options for one of the write cache's two states: with the rows that the comparison needs. Thresholds are for the original one.
+
+    Raises PlumblineError where the time for all of them is not enough.
+    """
+    names = [row.name for row in options.rows]
+    rows = tuple(row for row in ROWS if row.name in (*names, *_COMPARED)) + (DIRECT,)
+    if len(rows) * options.seconds > options.max_seconds:
+        raise PlumblineError(
+            "max_seconds: %g; wanted at least %g for each state of the write cache, which %d rows of %g s take: cache_states measures %s as well; "
+            "ask for fewer rows, or for less time each"
+            % (options.max_seconds, len(rows) * options.seconds, len(rows), options.seconds, ", ".join((*_COMPARED, DIRECT.name)))
+        )
+    return options._replace(rows=rows) if original else options._replace(rows=rows, min_ops={}, max_p99_ms={})
+
+
+def asked(measured: Measured, options: Options) -> Measured:
+    """Of what was measured the rows that were asked for."""
+    return [(row, samples) for row, samples in measured if row in options.rows]
+
+
+def compare_states(on: Measured, off: Measured, protected: Optional[bool]) -> Tuple[Dict[str, Any], List[str]]:
+    """Both states of the write cache side by side: what the module returns of them, and the lines of its report."""
+    states = [{row.name: State(samples.ops, samples.rate) for row, samples in measured} for measured in (on, off)]
+    rates = Rates(
+        rate_of(states[0], "fdatasync"), rate_of(states[0], "open_datasync"), rate_of(states[0], DIRECT.name), rate_of(states[1], DIRECT.name)
+    )
+    found = _honesty.judge(rates, protected)
+    returned = {
+        "on": [figures(row, samples) for row, samples in on],
+        "off": [figures(row, samples) for row, samples in off],
+        "collapse": _honesty.collapse(*states),
+        "honesty": found.as_dict(),
+    }
+    return returned, _honesty.report([row.name for row, _samples in on], states[0], states[1], found)
 
 
 def _limits(params: Mapping[str, Any], option: str, names: Sequence[str]) -> Dict[str, float]:

@@ -41,6 +41,7 @@ class Volume(NamedTuple):
     fstype: str
     options: Tuple[str, ...]
     logical: int  # bytes
+    devno: str = ""
     disks: Tuple[str, ...] = ()  # the kernel's names of what lies at the bottom
 
     @property
@@ -74,7 +75,7 @@ def look_at(path: str) -> Volume:
     node = seen.nodes.get(devno)
     name = (node.title or node.name) if node else devno
     disks = tuple(disk.name for disk in seen.disk_of(devno))
-    return Volume(real, mount.target, name, mount.fstype, mount.options, node.limits.logical if node else 512, disks)
+    return Volume(real, mount.target, name, mount.fstype, mount.options, node.limits.logical if node else 512, devno, disks)
 
 
 def _below(path: str, target: str) -> bool:

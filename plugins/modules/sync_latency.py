@@ -51,6 +51,17 @@ options:
       - Such a row is measured for longer than O(seconds) where 299 operations, which a p99 needs, take longer; within O(max_seconds).
     type: dict
     default: {}
+  cache_states:
+    description:
+      - Measure a second time with the drives' write cache the other way round, and put it back.
+      - RV(cache_states) then tells how many times slower every row is without the cache, and what flushes and programming suggest about each other.
+      - All drives below the volume are switched, with C(hdparm), C(sdparm) or C(nvme), and not for good. They are put back as well when the module
+        is killed or the connection ends. While the cache is off, everything on these drives is slower.
+      - It is refused where a drive cannot be switched, where the drives' states differ, where an NVMe controller has namespaces beside
+        the volume's, and where a cache that is off would have to be switched on below a filesystem without barriers.
+      - Takes O(max_seconds) for each of the two states at most.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -61,6 +72,7 @@ attributes:
   diff_mode:
     support: none
 notes:
+  - The task never counts as changed, with O(cache_states) neither, since everything is as before at the end.
   - This is load. While it runs, whatever else syncs to the same drives is slower. Measure before a database goes to work, or when it may wait.
   - Fast figures prove no durability. A drive that acknowledges a flush and keeps the data in a volatile cache is fast as well.
   - What exactly each row does, and how the figures and the verdict are made, is in the guide on sync latency.
@@ -92,6 +104,18 @@ EXAMPLES = r"""
       fdatasync: 5
   become: true
   register: sync
+
+- name: What the drives do without their write cache, and what that says about their flushes
+  plumbline.ssd.sync_latency:
+    path: /data01
+    rows: [open_datasync, fdatasync, fsync, open_sync]
+    cache_states: true
+  become: true
+  register: states
+
+- name: Show both states and what they suggest
+  ansible.builtin.debug:
+    msg: "{{ states.report }}"
 
 - name: Stop where commits would be slow
   ansible.builtin.assert:
@@ -217,6 +241,40 @@ checks:
       description: V(pass), V(fail) or V(inconclusive).
       type: str
       sample: pass
+cache_states:
+  description: Both states of the write cache. RV(rows) and RV(checks) are those of the state that the drives were in.
+  returned: success, with O(cache_states) and not in check mode
+  type: dict
+  contains:
+    "on":
+      description:
+        - The rows with the cache on, as in RV(rows). Beside those that were asked for, V(open_datasync), V(fdatasync), and V(direct_write),
+          which is a direct write of 8 KiB without any sync.
+      type: list
+      elements: dict
+    "off":
+      description: The same with the cache off.
+      type: list
+      elements: dict
+    collapse:
+      description: By row, how many times slower it is without the cache; none where it could not be measured.
+      type: dict
+      sample: {"fdatasync": 26.56, "open_datasync": 27.78, "direct_write": 28.1}
+    honesty:
+      description: What the figures suggest about the drive's flushes. None of it is a proof.
+      type: dict
+      contains:
+        ratio:
+          description: Operations per second of V(fdatasync) with the cache, by those of V(direct_write) without.
+          type: float
+          sample: 26.16
+        class:
+          description: V(honest), V(ignores_flushes_perhaps), V(protected_perhaps) or V(unclear).
+          type: str
+          sample: ignores_flushes_perhaps
+        text:
+          description: The figures, what they suggest, and what else could look the same.
+          type: str
 seconds:
   description: How long it took.
   returned: success
@@ -234,9 +292,32 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._sync import ARGUMENTS, read_options, result, unmeasured
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._sync import ARGUMENTS, asked, compare_states, for_states, read_options, result, unmeasured
 from ansible_collections.plumbline.ssd.plugins.module_utils._syncprobe import look_at, measure
+
+# After which the caches are put back even if the module still runs: an operation that has begun is waited for.
+SPARE_SECONDS = 300
+
+
+def measure_states(module, volume, options):
+    """The result with the write cache as it is, and with it the other way round beside it."""
+    from ansible_collections.plumbline.ssd.plugins.module_utils._cachemeans import drives_of  # few ask for it, and it loads much
+    from ansible_collections.plumbline.ssd.plugins.module_utils._cacheset import find_tools
+    from ansible_collections.plumbline.ssd.plugins.module_utils._cachestates import turned
+
+    mine, other = for_states(options, True), for_states(options, False)
+    drives = drives_of(volume.devno, runner(module), find_tools(module.get_bin_path))
+    if module.check_mode:
+        return unmeasured(volume.title)
+    before = measure(volume, mine)
+    with turned(drives.means, drives.legs, drives.was, options.max_seconds + SPARE_SECONDS):
+        turned_round = measure(volume, other)
+    on, off = (before.rows, turned_round.rows) if drives.was else (turned_round.rows, before.rows)
+    states, lines = compare_states(on, off, drives.protected)
+    seconds, written = before.seconds + turned_round.seconds, before.written + turned_round.written
+    found = result(volume.title, options, asked(before.rows, options), seconds, written)
+    return dict(found, cache_states=states, report=found["report"] + lines)
 
 
 def main():
@@ -244,6 +325,7 @@ def main():
         argument_spec={
             "path": {"type": "path", "required": True},
             **ARGUMENTS,
+            "cache_states": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -253,7 +335,9 @@ def main():
         need_root()
         volume = look_at(params["path"])
         where = {"path": volume.path, "mount": volume.mount, "device": volume.device, "fstype": volume.fstype}
-        if module.check_mode:
+        if params["cache_states"]:
+            found = measure_states(module, volume, options)
+        elif module.check_mode:
             found = unmeasured(volume.title)
         else:
             run = measure(volume, options)

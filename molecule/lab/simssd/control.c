@@ -112,6 +112,19 @@ static void answer_set(struct answer *answer, struct device *device, const char 
     answer_object(answer, "settings", device_settings_json, device);
 }
 
+static void answer_copy(struct answer *answer, struct device *device, const char *path)
+{
+  struct complaint complaint;
+  struct image image;
+  if (path == NULL)
+    answer_error(answer, "usage: copy PATH");
+  else if (device_copy(device, path, &image, &complaint) != 0)
+    answer_error(answer, complaint.text);
+  else
+    snprintf(answer->text, sizeof answer->text, "{\"ok\": true, \"bytes\": %" PRIu64 ", \"held_ns\": %" PRIu64 "}",
+             image.bytes, image.held_ns);
+}
+
 static void obey(struct device *device, char *line, struct answer *answer)
 {
   char *rest;
@@ -126,6 +139,8 @@ static void obey(struct device *device, char *line, struct answer *answer)
     counters_reset();
   } else if (strcmp(command, "settings") == 0) {
     answer_object(answer, "settings", device_settings_json, device);
+  } else if (strcmp(command, "copy") == 0) {
+    answer_copy(answer, device, strtok_r(NULL, "\r", &rest)); /* a path may have blanks */
   } else if (strcmp(command, "power_cut") == 0) {
     snprintf(answer->text, sizeof answer->text, "{\"ok\": true, \"cache_lost_bytes\": %" PRIu64 "}", device_power_cut(device));
   } else if (strcmp(command, "power_off") == 0) {
@@ -136,7 +151,7 @@ static void obey(struct device *device, char *line, struct answer *answer)
     const char *key = strtok_r(NULL, " \t\r", &rest);
     answer_set(answer, device, key, strtok_r(NULL, " \t\r", &rest));
   } else {
-    answer_error(answer, "unknown command; there are: counters, reset, settings, set, power_cut, power_off, power_on");
+    answer_error(answer, "unknown command; there are: counters, reset, settings, set, copy, power_cut, power_off, power_on");
   }
 }
 

@@ -3,6 +3,7 @@
 #include "device.h"
 
 #include "counters.h"
+#include "image.h"
 #include "medium.h"
 #include "timing.h"
 
@@ -55,6 +56,7 @@ static void init_locks(struct device *device)
   /* Or a queue that never empties would keep every change out. */
   pthread_rwlockattr_setkind_np(&gate, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
   pthread_rwlock_init(&device->gate, &gate);
+  pthread_rwlock_init(&device->shutter, &gate);
 
   pthread_condattr_t monotonic;
   pthread_condattr_init(&monotonic);
@@ -287,58 +289,103 @@ int device_read(struct device *device, void *buffer, uint64_t offset, uint64_t l
 
 /* ---- writing ---- */
 
-/* Puts the pieces of a request on the medium whose programming was over at `now`, neighbours together. */
-static void land_pieces(struct device *device, const uint8_t *buffer, uint64_t offset, uint64_t end,
-                        const int64_t *done, int64_t now)
+/* With capacitors what is in the cache is as safe as what is programmed: nothing has to wait for the medium. */
+static bool is_protected(const struct device *device)
 {
-  uint64_t first = offset, run = 0;
-  for (struct piece piece; offset < end; offset += piece.length, done++) {
-    piece = piece_at(&device->geometry, offset, end);
+  return device->settings.write_cache && device->settings.plp;
+}
+
+/* A write past the cache, from its first booking until its pages are in the file. */
+struct direct_write {
+  const uint8_t *buffer;
+  uint64_t offset, end;
+  int64_t *done; /* per page: when it is programmed */
+  struct direct_write *next;
+};
+
+/* Puts the pieces of a request on the medium whose programming was over at `now`, neighbours together. */
+static void land_pieces(struct device *device, const struct direct_write *write, int64_t now)
+{
+  uint64_t offset = write->offset, run = 0;
+  const int64_t *done = write->done;
+  for (struct piece piece; offset < write->end; offset += piece.length, done++) {
+    piece = piece_at(&device->geometry, offset, write->end);
     if (*done <= now) {
       medium_count_program(device, !piece.whole);
       run += piece.length;
       continue;
     }
-    medium_pwrite(device, buffer + (offset - run - first), offset - run, run);
+    medium_pwrite(device, write->buffer + (offset - run - write->offset), offset - run, run);
     run = 0;
   }
-  medium_pwrite(device, buffer + (end - run - first), end - run, run);
+  medium_pwrite(device, write->buffer + (offset - run - write->offset), offset - run, run);
+}
+
+/* Wants the lock, as the next one does. */
+static void begin_direct_write(struct device *device, struct direct_write *write)
+{
+  write->next = device->under_way;
+  device->under_way = write;
+}
+
+static void end_direct_write(struct device *device, const struct direct_write *write)
+{
+  struct direct_write **at = &device->under_way;
+  while (*at != write)
+    at = &(*at)->next;
+  *at = write->next;
+}
+
+/* The pages are in the file and the write is off the list, or neither: a copy of the file sees no third. */
+static void finish_direct_write(struct device *device, struct direct_write *write)
+{
+  pthread_rwlock_rdlock(&device->shutter);
+  pthread_mutex_lock(&device->lock);
+  int64_t horizon = device->power_lost ? device->power_lost_at : INT64_MAX - 1;
+  pthread_mutex_unlock(&device->lock);
+  land_pieces(device, write, horizon);
+  pthread_mutex_lock(&device->lock);
+  end_direct_write(device, write);
+  pthread_mutex_unlock(&device->lock);
+  pthread_rwlock_unlock(&device->shutter);
 }
 
 /* No cache: every page is programmed before the answer. A power cut leaves the pages that were done by then. */
 static int write_through(struct device *device, const uint8_t *buffer, uint64_t offset, uint64_t length, int64_t start)
 {
-  uint64_t end = offset + length, pages = 0;
+  struct direct_write write = {.buffer = buffer, .offset = offset, .end = offset + length};
+  uint64_t pages = 0, touched = geometry_pages_touched(&device->geometry, offset, length);
   bool parallel = device->settings.straddle_parallel;
-  int64_t *done = malloc(geometry_pages_touched(&device->geometry, offset, length) * sizeof *done);
   int64_t last = start;
   int error = 0;
 
-  if (done == NULL)
+  write.done = malloc(touched * sizeof *write.done);
+  if (write.done == NULL)
     return ENOMEM;
+  for (uint64_t i = 0; i < touched; i++)
+    write.done[i] = INT64_MAX;
   pthread_mutex_lock(&device->lock);
-  for (uint64_t at = offset; at < end; pages++) {
-    struct piece piece = piece_at(&device->geometry, at, end);
+  begin_direct_write(device, &write);
+  for (uint64_t at = offset; at < write.end && error == 0; pages++) {
+    struct piece piece = piece_at(&device->geometry, at, write.end);
     struct unit *channel = &device->channel[geometry_channel(&device->geometry, piece.page)];
-    if (pages > 0 && !parallel && error == 0) {
+    if (pages > 0 && !parallel) {
       pthread_mutex_unlock(&device->lock);
       error = roughly_until(device, last);
       pthread_mutex_lock(&device->lock);
     }
     int64_t asked = parallel ? start : last;
-    done[pages] = error != 0 ? INT64_MAX : unit_book(channel, asked, medium_program_cost(device, piece.whole, asked));
-    if (error == 0 && last < done[pages])
-      last = done[pages];
+    if (error == 0)
+      write.done[pages] = unit_book(channel, asked, medium_program_cost(device, piece.whole, asked));
+    if (error == 0 && last < write.done[pages])
+      last = write.done[pages];
     at += piece.length;
   }
   pthread_mutex_unlock(&device->lock);
   if (error == 0)
     error = until(device, last);
-  pthread_mutex_lock(&device->lock);
-  int64_t horizon = device->power_lost ? device->power_lost_at : INT64_MAX - 1;
-  pthread_mutex_unlock(&device->lock);
-  land_pieces(device, buffer, offset, end, done, horizon);
-  free(done);
+  finish_direct_write(device, &write);
+  free(write.done);
   return error;
 }
 
@@ -376,8 +423,9 @@ int device_write(struct device *device, const void *buffer, uint64_t offset, uin
   counters_add(FUA_WRITES, fua);
   counters_add(MUTATIONS, 1);
   counters_add(STRADDLES, geometry_straddles(&device->geometry, offset, length));
+  bool urgent = fua && device->settings.fua != FUA_IGNORE && !is_protected(device);
   if (device->settings.write_cache)
-    error = write_cached(device, buffer, offset, length, fua && device->settings.fua != FUA_IGNORE, start);
+    error = write_cached(device, buffer, offset, length, urgent, start);
   else
     error = write_through(device, buffer, offset, length, start);
   return leave(device, error);
@@ -392,7 +440,7 @@ int device_flush(struct device *device)
   if (error != 0)
     return error;
   counters_add(FLUSHES, 1);
-  if (device->settings.flush == FLUSH_IGNORE)
+  if (device->settings.flush == FLUSH_IGNORE || is_protected(device))
     return leave(device, until(device, start));
 
   pthread_mutex_lock(&device->lock);
@@ -480,6 +528,8 @@ uint64_t device_power_cut(struct device *device)
   pthread_mutex_lock(&device->lock);
   int64_t now = now_ns();
   medium_pump(device, now);
+  if (is_protected(device))
+    medium_write_out(device);
   uint64_t lost = medium_drop(device);
   counters_add(CACHE_LOST_BYTES, lost);
   lose_power(device, now);
@@ -489,6 +539,83 @@ uint64_t device_power_cut(struct device *device)
 void device_power_on(struct device *device)
 {
   device->power_lost = false;
+}
+
+/* The pages of direct writes that were programmed by `now`; their requests put them in the file themselves, later. */
+static int copy_under_way(const struct device *device, int to, int64_t now)
+{
+  int error = 0;
+  for (const struct direct_write *write = device->under_way; write != NULL; write = write->next) {
+    const int64_t *done = write->done;
+    uint64_t offset = write->offset;
+    for (struct piece piece; offset < write->end && error == 0; offset += piece.length, done++) {
+      piece = piece_at(&device->geometry, offset, write->end);
+      if (*done <= now)
+        error = image_pwrite(to, write->buffer + (offset - write->offset), offset, piece.length);
+    }
+  }
+  return error;
+}
+
+static int copy_cached_page(const struct device *device, int to, const struct cached_page *page)
+{
+  uint64_t begin = geometry_page_begin(&device->geometry, page->page);
+  uint64_t offset = 0, length;
+  int error = 0;
+  for (; error == 0 && cached_page_run(page, &offset, &length); offset += length)
+    error = image_pwrite(to, page->data + offset, begin + offset, length);
+  return error;
+}
+
+/* What capacitors would write out: of each page what is being programmed first, then what is newer. */
+static int copy_cache(const struct device *device, int to)
+{
+  int error = 0;
+  for (uint64_t channel = 0; channel < device->geometry.channels; channel++) {
+    const struct page_list *lists[] = {&device->cache->channel[channel].urgent, &device->cache->channel[channel].aging};
+    if (device->flight[channel].page != NULL && error == 0)
+      error = copy_cached_page(device, to, device->flight[channel].page);
+    for (unsigned i = 0; i < 2; i++)
+      for (const struct cached_page *page = lists[i]->first; page != NULL && error == 0; page = page->next)
+        error = copy_cached_page(device, to, page);
+  }
+  return error;
+}
+
+/* The instant is when both are held: nothing lands, nothing is answered, until the copy is done. */
+static int copy_now(struct device *device, int to, struct image *image)
+{
+  pthread_rwlock_wrlock(&device->shutter);
+  pthread_mutex_lock(&device->lock);
+  int64_t now = now_ns();
+  medium_pump(device, now);
+  int error = device->failure;
+  if (error == 0)
+    error = image_copy(device->file, to, device->settings.size, &image->bytes);
+  if (error == 0)
+    error = copy_under_way(device, to, device->power_lost ? device->power_lost_at : now);
+  if (error == 0 && is_protected(device))
+    error = copy_cache(device, to);
+  image->held_ns = (uint64_t)(now_ns() - now);
+  pthread_mutex_unlock(&device->lock);
+  pthread_rwlock_unlock(&device->shutter);
+  return error;
+}
+
+int device_copy(struct device *device, const char *path, struct image *image, struct complaint *complaint)
+{
+  if (path[0] != '/') /* nbdkit works in / */
+    return refuse(complaint, path, "expected an absolute path");
+  int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (to < 0)
+    return refuse(complaint, path, strerror(errno));
+  int error = copy_now(device, to, image);
+  if (close(to) != 0 && error == 0)
+    error = errno;
+  if (error == 0)
+    return 0;
+  unlink(path);
+  return refuse(complaint, path, strerror(error));
 }
 
 /* Pages move under a new phase, and nothing may be volatile once there is no cache: both begin with an empty one. */

@@ -19,6 +19,8 @@ struct flight {
   int64_t done;
 };
 
+struct direct_write;
+
 struct device {
   struct settings settings;
   struct geometry geometry;
@@ -28,6 +30,10 @@ struct device {
   pthread_rwlock_t gate;
   _Atomic bool power_lost;
   _Atomic int failure; /* errno of the backing file: nothing is believed after that */
+
+  /* Requests hold it shared while they put pages in the file without the lock; a copy of the file holds it alone. It is
+     taken before the lock. */
+  pthread_rwlock_t shutter;
 
   pthread_mutex_t lock; /* all below */
   pthread_cond_t changed; /* pages landed, or power went */
@@ -39,6 +45,7 @@ struct device {
   struct unit *channel;
   struct flight *flight; /* per channel */
   struct cache *cache;
+  struct direct_write *under_way; /* writes past the cache whose pages are not in the file yet */
   uint64_t drain_to;   /* pages up to this sequence have to be written */
   uint64_t landings;   /* program operations that ended */
   int64_t last_landing;

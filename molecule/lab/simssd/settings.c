@@ -39,6 +39,7 @@ static const struct key keys[] = {
   {.name = "straddle_us", .kind = NUMBER, .offset = AT(straddle_us), .at_run_time = true, .maximum = MAX_US},
   {.name = "write_cache", .kind = NUMBER, .offset = AT(write_cache), .at_run_time = true, .maximum = 1},
   {.name = "cache_size", .kind = BYTES, .offset = AT(cache_size), .minimum = SECTOR_BYTES, .maximum = UINT64_C(4) << 30},
+  {.name = "plp", .kind = NUMBER, .offset = AT(plp), .at_run_time = true, .maximum = 1},
   {.name = "writeback_ms", .kind = NUMBER, .offset = AT(writeback_ms), .at_run_time = true, .maximum = 3600000},
   {.name = "spin_us", .kind = NUMBER, .offset = AT(spin_us), .at_run_time = true, .maximum = 1000},
   {.name = "flush", .kind = CHOICE, .offset = AT(flush), .at_run_time = true, .choices = {"honest", "ignore"}},

@@ -31,6 +31,7 @@ struct settings {
   uint64_t straddle_us;
   uint64_t write_cache;
   uint64_t cache_size;
+  uint64_t plp; /* capacitors: a power cut writes the cache out */
   uint64_t writeback_ms;
   uint64_t spin_us;
   uint64_t flush; /* enum flush_mode */

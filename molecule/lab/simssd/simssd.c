@@ -165,7 +165,7 @@ static struct nbdkit_plugin plugin = {
   .config = simssd_config,
   .config_complete = simssd_config_complete,
   .config_help = "size=BYTES file=PATH (required), control=PATH, page_size=, page_phase=, channels=, read_us=, program_us=,\n"
-                 "rmw_us=, flush_us=, transfer_us=, straddle_parallel=, straddle_us=, write_cache=, cache_size=, writeback_ms=,\n"
+                 "rmw_us=, flush_us=, transfer_us=, straddle_parallel=, straddle_us=, write_cache=, cache_size=, plp=, writeback_ms=,\n"
                  "flush=honest|ignore, fua=honest|ignore|none, spin_us=, noise=none|drift|bursts|lognormal|pareto",
   .get_ready = simssd_get_ready,
   .after_fork = simssd_after_fork,

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -152,6 +153,8 @@ COSTS: list[tuple[str, dict[str, Parameter], str, Callable[[NBDClient], object],
     ("cached write and its transfer", {"write_cache": 1, "writeback_ms": 3600000}, "transfer_us", lambda c: c.write(0, PAGE), 1),
     ("FUA write through the cache", {"write_cache": 1}, "program_us", lambda c: c.write(0, PAGE, fua=True), 1),
     ("FUA write, ignored", {"write_cache": 1, "fua": "ignore"}, "program_us", lambda c: c.write(0, PAGE, fua=True), 0),
+    ("FUA write, capacitors", {"write_cache": 1, "plp": 1}, "program_us", lambda c: c.write(0, PAGE, fua=True), 0),
+    ("flush, capacitors", {"write_cache": 1, "plp": 1}, "flush_us", lambda c: c.flush(), 0),
 ]
 
 
@@ -311,6 +314,8 @@ KEPT: list[tuple[str, dict[str, Parameter], bool, bool, bool, bool]] = [
     ("FUA with flush ignored", {"write_cache": 1, "flush": "ignore"}, True, False, True, True),
     ("FUA ignored", {"write_cache": 1, "fua": "ignore"}, True, False, False, True),
     ("no cache", {"write_cache": 0}, False, False, True, True),
+    ("capacitors", {"write_cache": 1, "plp": 1}, False, False, True, True),
+    ("capacitors and no cache", {"write_cache": 0, "plp": 1}, False, False, True, True),
 ]
 
 
@@ -329,6 +334,127 @@ def test_kept_or_lost(bench: Bench, parameters: dict[str, Parameter], fua: bool,
         assert ssd.pid is None
         ssd.power_on()
         assert bench.connect(ssd).read(0, 4 * KIB) == (PAGE if kept else bytes(4 * KIB))
+
+
+@pytest.mark.parametrize(("parameters", "fua", "flush", "kept"), [row[1:5] for row in KEPT], ids=[row[0] for row in KEPT])
+def test_a_copy_is_what_a_power_cut_leaves(bench: Bench, parameters: dict[str, Parameter], fua: bool, flush: bool, kept: bool) -> None:
+    ssd, client = bench.start({"writeback_ms": 3600000, **parameters})
+    client.write(4 * KIB, PAGE, fua=fua)
+    if flush:
+        client.flush()
+    copied = bench.run_dir / "copy of it"
+    ssd.copy(copied)
+    assert client.read(4 * KIB, 4 * KIB) == PAGE, "it does not go on"
+    client.write(8 * KIB, PAGE)  # after the instant
+    assert copied.read_bytes() == bytes(4 * KIB) + (PAGE if kept else bytes(4 * KIB)) + bytes(SIZE - 8 * KIB)
+    assert ssd.counters()["cache_lost_bytes"] == 0
+
+
+def test_a_copy_has_a_write_under_way_page_by_page(bench: Bench) -> None:
+    """As after a power cut; but here the write ends, and is answered."""
+    ssd, client = bench.start({"channels": 1, "program_us": 400_000})
+    with real_time():
+        handle = client.submit(WRITE, 0, data=pattern(16 * KIB))
+        time.sleep(1)
+        ssd.copy(bench.run_dir / "copy")
+    client.result(handle)
+    with (bench.run_dir / "copy").open("rb") as copied:
+        assert copied.read(16 * KIB) == pattern(16 * KIB)[: 8 * KIB] + bytes(8 * KIB)
+    assert client.read(0, 16 * KIB) == pattern(16 * KIB)
+    assert ssd.counters()["media_page_programs"] == 4
+
+
+SLOT_PAGES = 3
+SLOTS = 16
+
+
+def writes_numbers(client: NBDClient, durable: str, acknowledged: list[int], until: threading.Event) -> None:
+    """Overwrites slots of some pages with rising numbers, several at a time, and notes each when it is answered."""
+    numbers = [0] * SLOTS
+    while not until.is_set():
+        handles = []
+        for slot in range(SLOTS):
+            numbers[slot] += 1
+            data = numbers[slot].to_bytes(8, "little") * (SLOT_PAGES * 4 * KIB // 8)
+            handles.append(client.submit(WRITE, slot * SLOT_PAGES * 4 * KIB, data=data, flags=int(durable == "fua")))
+        if durable == "flush":
+            for handle in handles:
+                client.result(handle)
+            client.flush()
+            acknowledged[:] = numbers
+        else:
+            for slot, handle in enumerate(handles):
+                client.result(handle)
+                acknowledged[slot] = numbers[slot]
+
+
+@pytest.mark.parametrize(
+    ("durable", "parameters"),
+    [
+        ("written", {"write_cache": 0, "program_us": 200}),
+        ("written", {"write_cache": 0, "program_us": 200, "straddle_parallel": 0}),
+        ("fua", {"write_cache": 1, "program_us": 200}),
+        ("flush", {"write_cache": 1, "program_us": 200, "cache_size": 64 * KIB}),
+        ("written", {"write_cache": 1, "program_us": 200, "plp": 1}),
+    ],
+)
+def test_a_copy_has_whatever_was_answered(bench: Bench, durable: str, parameters: dict[str, Parameter]) -> None:
+    """While it goes on writing: nothing that was answered before the copy is missing, and each page is there or not."""
+    ssd, client = bench.start({"writeback_ms": 3600000, "channels": 4, **parameters})
+    acknowledged = [0] * SLOTS
+    enough = threading.Event()
+    writer = threading.Thread(target=writes_numbers, args=(client, durable, acknowledged, enough))
+    writer.start()
+    torn = 0
+    dice = random.Random(11)
+    try:
+        for turn in range(40):
+            time.sleep(dice.random() * 0.02)
+            before = list(acknowledged)
+            copied = bench.run_dir / f"copy{turn}"
+            assert ssd.copy(copied)["held_ns"] > 0
+            data = copied.read_bytes()
+            copied.unlink()
+            for slot in range(SLOTS):
+                pages = [data[at : at + 4 * KIB] for at in range(slot * SLOT_PAGES * 4 * KIB, (slot + 1) * SLOT_PAGES * 4 * KIB, 4 * KIB)]
+                assert all(page == page[:8] * (4 * KIB // 8) for page in pages), "a page is there in part"
+                numbers = [int.from_bytes(page[:8], "little") for page in pages]
+                assert min(numbers) >= before[slot] and max(numbers) <= min(numbers) + 1, (before[slot], numbers)
+                torn += len(set(numbers)) > 1
+    finally:
+        enough.set()
+        writer.join()
+    assert min(acknowledged) > 40, "the device did not go on"
+    if not parameters["write_cache"]:
+        assert torn, "no copy fell into a write"
+
+
+def test_a_copy_is_sparse(bench: Bench) -> None:
+    ssd, client = bench.start(size_bytes=1 << 30)
+    client.write(512 * MIB, PAGE)
+    client.flush()
+    assert ssd.copy(bench.run_dir / "copy")["bytes"] <= 64 * KIB
+    found = (bench.run_dir / "copy").stat()
+    assert found.st_size == 1 << 30 and found.st_blocks * 512 <= 64 * KIB
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no second filesystem")
+def test_a_copy_may_be_on_another_filesystem(bench: Bench) -> None:
+    ssd, client = bench.start()
+    client.write(1 * MIB, pattern(600 * KIB))
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
+        ssd.copy(Path(other) / "copy")
+        assert (Path(other) / "copy").read_bytes() == ssd.file.read_bytes() == bytes(MIB) + pattern(600 * KIB) + bytes(SIZE - MIB - 600 * KIB)
+
+
+def test_a_copy_replaces_nothing(bench: Bench) -> None:
+    ssd, client = bench.start()
+    client.write(0, PAGE)
+    with pytest.raises(SimSSDError, match=f"{ssd.file}: File exists"):
+        ssd.copy(ssd.file)
+    with pytest.raises(SimSSDError, match="No such file or directory"):
+        ssd.copy(bench.run_dir / "none" / "copy")
+    assert client.read(0, 4 * KIB) == PAGE
 
 
 def test_the_cache_is_written_back_with_time(bench: Bench) -> None:
@@ -430,6 +556,7 @@ REFUSED: list[tuple[dict[str, Parameter], str]] = [
     ({"cache_size": "16 MiB"}, "cache_size=16 MiB: expected a whole number of bytes"),
     ({"cache_size": 1024}, "cache_size=1024: expected at least one page of 4096"),
     ({"write_cache": 2}, "write_cache=2: expected 0 to 1"),
+    ({"plp": 2}, "plp=2: expected 0 to 1"),
     ({"flush": "maybe"}, "flush=maybe: expected one of: honest, ignore"),
     ({"noise": "pink"}, "noise=pink: expected one of: none, drift, bursts, lognormal, pareto"),
     ({"reed_us": 1}, "reed_us: unknown parameter"),
@@ -452,6 +579,8 @@ def test_bad_parameters(bench: Bench, parameters: dict[str, Parameter], message:
         ("set page_phase 77", "page_phase=77: expected a multiple of 512"),
         ("set fua none", "fua=none: clients were told at connection time"),
         ("set read_us", "usage: set KEY VALUE"),
+        ("copy", "usage: copy PATH"),
+        ("copy here.img", "here.img: expected an absolute path"),
         ('sing "along"', "unknown command; there are: counters"),
         ("", "empty line"),
     ],

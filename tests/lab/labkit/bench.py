@@ -14,6 +14,7 @@ from plumblab import state as states
 from plumblab.disks import Disk as LabDisk
 from plumblab.disks import parse
 from plumblab.paths import Paths
+from simssd import SimSSD
 
 from .harness import HOME, Harness
 
@@ -119,6 +120,19 @@ class Bench:
             name: {key: value for key, value in one.items() if key in ("host_writes", "host_write_bytes", "discards") and value} for name, one in found.items()
         }
         assert not any(written.values()), f"something was written: {written}"
+
+    def power_cut(self) -> None:
+        """Kill the machine between two instructions, and the simulated SSDs' volatile caches with it; boot again, the same disks plugged in."""
+        self.guest.close()
+        with states.exclusive(self.paths):
+            machine.power_cut(self.paths)
+            state = machine.up(self.paths, machine.Wish())
+            shown = plugging.show(self.paths, [disk for disk in state.disks() if disk.name in self.disks])
+        self.disks = {name: Disk(name, at["device"], best_link(at["by_id"]), at["serial"]) for name, at in shown.items()}
+
+    def simulated(self, disk: Disk) -> SimSSD:
+        """The simulated SSD behind a disk."""
+        return SimSSD.open(self.paths.disks, disk.name)
 
     def _settle(self) -> None:
         self.guest.must("sync; udevadm settle --timeout=30")

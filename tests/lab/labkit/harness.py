@@ -34,7 +34,7 @@ def _files() -> Iterator[tuple[str, Path]]:
 
     parents = list(community.__path__)
     core, general = Path(ansible.__file__).parent, Path(parents[0])
-    for name in ("guest_server.py", "clean.sh"):
+    for name in ("guest_server.py", "clean.sh", "records.py"):
         yield name, KIT / name
     for path in (ROOT / "plugins").rglob("*.py"):
         yield f"ansible_collections/plumbline/ssd/{path.relative_to(ROOT)}", path

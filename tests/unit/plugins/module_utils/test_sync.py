@@ -308,3 +308,52 @@ def test_check_mode():
     found = _sync.unmeasured("/x: ext4 on x")
     assert (found["verdict"], found["rows"], found["checks"], found["written_bytes"]) == (INCONCLUSIVE, [], [], 0)
     assert found["report"] == ["/x: ext4 on x", "inconclusive: check mode: nothing is written, so nothing was measured"]
+
+
+# --- the two states of the write cache ----------------------------------------------------------------------------------------
+
+
+def test_both_states_measure_what_the_comparison_needs():
+    options = _sync.read_options(dict(PARAMS, rows=["fsync"], min_ops={"fsync": 5}, max_p99_ms={"fsync": 50}))
+    mine, other = _sync.for_states(options, True), _sync.for_states(options, False)
+    assert [row.name for row in mine.rows] == [row.name for row in other.rows] == ["open_datasync", "fdatasync", "fsync", "direct_write"]
+    assert (mine.min_ops, mine.max_p99_ms) == ({"fsync": 5}, {"fsync": 50}), "thresholds are for the state that the drives were in"
+    assert (other.min_ops, other.max_p99_ms) == ({}, {})
+    assert _sync.DIRECT.name not in KNOWN and (_sync.DIRECT.flag, _sync.DIRECT.sync, _sync.DIRECT.write) == (os.O_DIRECT, "", 8192)
+
+
+@pytest.mark.parametrize("maximum, refused", [(16, True), (17, False)])
+def test_the_rows_beside_have_to_fit(maximum, refused):
+    options = _sync.read_options(dict(PARAMS, max_seconds=float(maximum)))
+    if refused:
+        with pytest.raises(PlumblineError, match="max_seconds: 16; wanted at least 17 for each state of the write cache, which 17 rows of 1 s take"):
+            _sync.for_states(options, True)
+    else:
+        assert len(_sync.for_states(options, True).rows) == 17
+
+
+def test_only_what_was_asked_for_is_in_the_table():
+    options = _sync.read_options(dict(PARAMS, rows=["fsync"]))
+    measured = [(row, samples(*[100.0] * 40)) for row in _sync.for_states(options, True).rows]
+    assert [row.name for row, _samples in _sync.asked(measured, options)] == ["fsync"]
+
+
+def test_states_are_compared():
+    options = _sync.for_states(_sync.read_options(dict(PARAMS, rows=["fsync"])), True)
+    rates = {"on": [14641, 13786, 9385, 14641], "off": [527, 519, 169, 527]}  # the article of 2015
+    on, off = ([(row, samples(*[1e6 / rate] * 80)) for row, rate in zip(options.rows, rates[state])] for state in ("on", "off"))
+    returned, lines = _sync.compare_states(on, off, None)
+    assert returned["collapse"] == {"open_datasync": 27.78, "fdatasync": 26.56, "fsync": 55.53, "direct_write": 27.78}
+    assert (returned["honesty"]["ratio"], returned["honesty"]["class"]) == (26.16, "ignores_flushes_perhaps")
+    assert [row["row"] for row in returned["on"]] == [row["row"] for row in returned["off"]] == [row.name for row in options.rows]
+    assert len(lines) == 2 + 4 + 1 and lines[-1].startswith("flushes: ignores_flushes_perhaps")
+    json.dumps(returned)
+
+
+def test_a_row_that_cannot_run_makes_it_unclear():
+    options = _sync.for_states(_sync.read_options(dict(PARAMS, rows=["fsync"])), True)
+    on = [(row, Samples("no such direct writes on this filesystem") if row.flag else samples(*[100.0] * 40)) for row in options.rows]
+    returned, _lines = _sync.compare_states(on, on, True)
+    assert returned["honesty"]["class"] == "unclear" and returned["collapse"] == {
+        "open_datasync": None, "fdatasync": 1.0, "fsync": 1.0, "direct_write": None
+    }  # fmt: skip

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""sync_latency in both states of the write cache: drives of every kind classed by it, and their caches as they were whatever happens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from labkit.bench import Bench, Disk
+from labkit.harness import Harness, HarnessError
+from labkit.specs import assert_error, said, stack
+
+AT = "/pl/honesty"
+# On SCSI, because QEMU's NVMe takes a write with FUA for an ordinary one, and FUA is how QEMU writes past a cache that the guest has
+# switched off. Programming takes long enough that the emulated machine's own way to the drive hides nothing of it.
+COMMON = {"page_size": 4096, "transfer_us": 20, "write_cache": 1, "cache_size": "512MiB"}
+HONEST = {**COMMON, "channels": 16, "program_us": 4000, "flush_us": 3000}
+# Its flushes come to nothing, and yet it programs when its cache is off, as the drive of 2015 did: so FUA is honest.
+IGNORING = {**COMMON, "channels": 64, "program_us": 30000, "flush": "ignore", "writeback_ms": 3_600_000}
+PROTECTED = {**COMMON, "channels": 16, "program_us": 4000, "flush_us": 3000, "plp": 1}
+SLOW = {**COMMON, "channels": 16, "program_us": 4000, "flush_us": 20000}
+DISKS = [
+    {"name": "honest", "bus": "scsi", "size": "256MiB", "serial": "HONESTY", "simulated": HONEST},
+    {"name": "ignoring", "bus": "scsi", "size": "256MiB", "serial": "IGNORING", "simulated": IGNORING},
+    {"name": "protected", "bus": "scsi", "size": "256MiB", "serial": "PROTECTED", "simulated": PROTECTED},
+    {"name": "slow", "bus": "scsi", "size": "256MiB", "serial": "SLOWFLUSH", "simulated": SLOW},
+    {"name": "nvme", "bus": "nvme", "size": "256MiB", "serial": "HONESTYNVME"},
+]
+KINDS = [
+    ("honest", "honest"),
+    ("ignoring", "ignores_flushes_perhaps"),
+    ("protected", "protected_perhaps"),
+    ("slow", "honest"),
+]
+by_kind = pytest.mark.parametrize(("name", "kind"), KINDS, ids=[row[0] for row in KINDS])
+
+
+def cache_of(harness: Harness, disk: Disk) -> str:
+    """`1` or `0`, by the drive's own word and an independent tool."""
+    if disk.kernel.startswith("nvme"):
+        controller = disk.path.rpartition("n")[0]
+        return harness.must(f"nvme get-feature {controller} --feature-id=6 --raw-binary | od -An -tu1 -N1").strip()
+    return harness.must(f"sdparm -q --get=WCE {disk.path}").split()[1]
+
+
+@contextmanager
+def mounted(bench: Bench, harness: Harness, disk: Disk) -> Iterator[None]:
+    """A new ext4 on the disk, mounted on AT."""
+    mkfs = "mkfs.ext4 -q -F -b 4096 -E lazy_itable_init=0,lazy_journal_init=0"
+    harness.must(f"mkdir -p {AT}; {mkfs} {disk.path}; mount {disk.path} {AT}; sync; udevadm settle")
+    try:
+        yield
+    finally:
+        bench.clean()
+
+
+def measure(harness: Harness, **options: Any) -> dict[str, Any]:
+    found = harness.module("sync_latency", {"path": AT, "rows": ["fdatasync", "fsync"], "cache_states": True, **options}, timeout=200)
+    assert not found["failed"], said(found)
+    assert found["changed"] is False and [row["row"] for row in found["rows"]] == ["fdatasync", "fsync"]
+    return found
+
+
+def rate(found: dict[str, Any], state: str, row: str) -> float:
+    return next(float(one["ops_per_sec"]) for one in found["cache_states"][state] if one["row"] == row)
+
+
+def classed(bench: Bench, harness: Harness, disk: Disk, kind: str, times: int) -> None:
+    wrong = []
+    with mounted(bench, harness, disk):
+        for turn in range(times):
+            found = measure(harness)
+            honesty = found["cache_states"]["honesty"]
+            print(f"\n{disk.name} {turn + 1}: {honesty['class']}: {honesty['text']}", end="")
+            if honesty["class"] != kind:
+                wrong.append(honesty)
+            assert cache_of(harness, disk) == "1"
+        print("\n" + "\n".join(found["report"][-8:]))
+    assert not wrong, f"{len(wrong)} of {times} are wrong: {wrong[0]}"
+
+
+@by_kind
+def test_drives_are_classed(bench: Bench, harness: Harness, plugged: dict[str, Disk], name: str, kind: str) -> None:
+    classed(bench, harness, plugged[name], kind, 1)
+
+
+@pytest.mark.long
+@by_kind
+def test_drives_are_classed_every_time(bench: Bench, harness: Harness, plugged: dict[str, Disk], name: str, kind: str) -> None:
+    classed(bench, harness, plugged[name], kind, 10)
+
+
+def test_the_factor_is_what_the_drive_does(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    """One that ignores flushes falls by its programming time, one with capacitors hardly at all; rows are those of the state before."""
+    with mounted(bench, harness, plugged["ignoring"]):
+        found = measure(harness, seconds=0.5, min_ops={"fdatasync": 20})
+    assert found["cache_states"]["collapse"]["fdatasync"] > 4 and found["verdict"] == "pass", found["cache_states"]["collapse"]
+    assert rate(found, "on", "fdatasync") == found["rows"][0]["ops_per_sec"]
+    assert 20 < rate(found, "off", "direct_write") < 34, "a page takes 30 ms"
+    with mounted(bench, harness, plugged["protected"]):
+        found = measure(harness, seconds=0.5)
+    assert all(0.5 < factor < 2 for factor in found["cache_states"]["collapse"].values()), found["cache_states"]["collapse"]
+
+
+def test_a_cache_that_was_off_is_off_again(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    disk = plugged["honest"]
+    with mounted(bench, harness, disk):
+        harness.must(f"sdparm -q --clear=WCE {disk.path}")
+        try:
+            found = measure(harness, seconds=0.3)
+            assert cache_of(harness, disk) == "0"
+            assert rate(found, "off", "fdatasync") == found["rows"][0]["ops_per_sec"]
+            # Who relies on it being off must not be endangered, not even for a second.
+            harness.must(f"mount -o remount,barrier=0 {AT}")
+            refused = harness.module("sync_latency", {"path": AT, "cache_states": True})
+            assert_error(refused, f"cache_states: {AT} is mounted without barriers on a drive whose write cache is off")
+            assert cache_of(harness, disk) == "0"
+        finally:
+            harness.must(f"sdparm -q --set=WCE {disk.path}")
+
+
+def test_check_mode_switches_nothing(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    disk = plugged["honest"]
+    with mounted(bench, harness, disk):
+        found = harness.module("sync_latency", {"path": AT, "cache_states": True}, check=True)
+        assert (found["failed"], found["verdict"], "cache_states" in found) == (False, "inconclusive", False), found
+        assert cache_of(harness, disk) == "1"
+
+
+def test_nvme(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    """The controller's own feature, and back. What QEMU makes of it is no flash, so any class will do."""
+    disk = plugged["nvme"]
+    with mounted(bench, harness, disk):
+        before = cache_of(harness, disk)
+        found = measure(harness, seconds=0.3)
+        assert cache_of(harness, disk) == before == "1"
+        assert set(found["cache_states"]) == {"on", "off", "collapse", "honesty"}
+
+
+@contextmanager
+def watched(harness: Harness, *disks: Disk) -> Iterator[list[str]]:
+    """What the drives say, every quarter of a second, in the background; to be read when it is over."""
+    log = "/run/plumbline-caches"
+    ask = "; ".join(f"sdparm -q --get=WCE {disk.path}" for disk in disks)
+    harness.must(f": > {log}; (while [ -e {log} ]; do echo $({ask}) >> {log}.new; sleep 0.25; done; rm -f {log}.new) > /dev/null 2>&1 &")
+    lines: list[str] = []
+    try:
+        yield lines
+        lines += harness.must(f"cat {log}.new").splitlines()
+    finally:
+        harness.must(f"rm {log}; while [ -e {log}.new ]; do sleep 0.1; done")
+
+
+def states_in(line: str) -> list[str]:
+    """The states of all drives of a line."""
+    words = line.split()
+    return [words[at + 1] for at, word in enumerate(words) if word == "WCE"]
+
+
+def test_all_legs_are_switched(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    legs = [plugged["honest"], plugged["slow"]]
+    harness.build([stack(legs, name="both")])
+    try:
+        with watched(harness, *legs) as lines:
+            found = harness.module("sync_latency", {"path": "/pl/both0", "rows": ["fdatasync"], "seconds": 1, "cache_states": True}, timeout=120)
+            assert not found["failed"], said(found)
+        assert ["0", "0"] in [states_in(line) for line in lines], lines
+        assert [cache_of(harness, leg) for leg in legs] == ["1", "1"]
+    finally:
+        bench.clean()
+
+
+def test_a_module_that_is_killed_leaves_the_cache_as_it_was(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    disk = plugged["honest"]
+    with mounted(bench, harness, disk):
+        began = time.monotonic()
+        with watched(harness, disk) as lines:
+            with pytest.raises(HarnessError, match="returned 124"):  # SIGKILL to its group, by the server in the guest
+                # Some 10 s with the cache on, then as long with it off.
+                harness.module("sync_latency", {"path": AT, "rows": ["fdatasync"], "seconds": 3, "cache_states": True}, timeout=16)
+            killed = time.monotonic() - began
+            bench.wait(f"sdparm -q --get=WCE {disk.path} | grep -q 'WCE *1'", 10)
+            back = time.monotonic() - began
+        states = [states_in(line)[0] for line in lines]
+        assert "0" in states, "it was killed too early"
+        print(f"\nkilled after {killed:.1f} s, put back {back - killed:.1f} s later: {''.join(states)}")
+        found = measure(harness, seconds=0.3)
+        assert found["cache_states"]["honesty"]["ratio"]
