@@ -125,8 +125,8 @@ class Verdict(NamedTuple):
     note: str = ""  # satisfied, in a way that is worth a word
 
 
-def judge(wanted: str, cache: WriteCache, belief: str = "", rescannable: bool = False) -> Verdict:
-    """Compare what is wanted (``on`` or ``off``) with what the drive says. *rescannable*: the kernel reads this bus's setting when told to."""
+def judge(wanted: str, cache: WriteCache, belief: str = "") -> Verdict:
+    """Compare what is wanted (``on`` or ``off``) with what the drive says, and with what the kernel believes."""
     found = state_of(cache)
     if cache.fault:
         return Verdict("its write cache cannot be known: %s; wanted %s; set it where the drive itself is, and write keep here" % (cache.fault, wanted))
@@ -142,7 +142,7 @@ def judge(wanted: str, cache: WriteCache, belief: str = "", rescannable: bool = 
     return Verdict(
         set=differs or (cache.saved is not None and cache.saved != (wanted == "on")),
         keepable=cache.changeable is not False,
-        rescan=rescannable and wanted == "on" and belief == WRITE_THROUGH,
+        rescan=wanted == "on" and belief == WRITE_THROUGH,
     )
 
 
@@ -233,7 +233,7 @@ def plan_caches(seen: Observation, wishes: Sequence[Wish]) -> Tuple[Optional[Dic
             if kept is not None:
                 devices.append(_step_device(node, "keep"))
             continue
-        verdict = judge(wish.state, cache, node.write_cache, rescannable(node))
+        verdict = judge(wish.state, cache, node.write_cache)
         if verdict.refusal:
             refusals.setdefault(wish.stack, []).append("%s: %s" % (label(node), verdict.refusal))
             continue
@@ -247,11 +247,6 @@ def plan_caches(seen: Observation, wishes: Sequence[Wish]) -> Tuple[Optional[Dic
         return None, refusals
     words = ["%s %s" % (device["device"].rsplit("/", 1)[-1], device["state"]) for device in devices]
     return {"action": "write_cache", "devices": devices, "summary": "write cache: %s" % ", ".join(words)}, refusals
-
-
-def rescannable(node: Node) -> bool:
-    """Whether the kernel reads the setting of this disk again when it is told to rescan it (sd does, the NVMe driver does not)."""
-    return node.name.startswith("sd")
 
 
 def _step_device(node: Node, state: str) -> Dict[str, Any]:

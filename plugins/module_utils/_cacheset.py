@@ -191,7 +191,7 @@ def look(asked: Sequence[Asked]) -> Tuple[Observation, List[Drive]]:
     wanted: Dict[str, str] = {}
     found: List[Tuple[Asked, Node]] = []
     for one in asked:
-        devno = names.get(os.path.basename(os.path.realpath(one.path)), "") if os.path.exists(one.path) else ""
+        devno = names.get(_kernel_name(one.path), "")
         reason = _why_not(seen, one, devno, wanted)
         if reason:
             reasons.append(reason)
@@ -203,9 +203,13 @@ def look(asked: Sequence[Asked]) -> Tuple[Observation, List[Drive]]:
     drives = []
     for one, node in found:
         cache = _cacheio.read_cache(node)
-        verdict = _cache.judge(one.state, cache, node.write_cache, _cache.rescannable(node)) if one.state != "keep" else _cache.Verdict()
+        verdict = _cache.judge(one.state, cache, node.write_cache) if one.state != "keep" else _cache.Verdict()
         drives.append(Drive(one, node, cache, verdict))
     return seen, drives
+
+
+def _kernel_name(path: str) -> str:
+    return os.path.basename(os.path.realpath(path)) if os.path.exists(path) else ""
 
 
 def _why_not(seen: Observation, one: Asked, devno: str, wanted: Mapping[str, str]) -> str:
@@ -255,8 +259,8 @@ def entry_of(node: Node, state: str, tool: str) -> _cachekeep.Entry:
     if node.identity.transport != "nvme":
         wwid = _raw("/sys/class/block/%s/device/wwid" % node.name)
         return _cachekeep.Entry(node.identity.key, wwid, _cache.bus_word(node), state, tool)
-    device = "/sys/class/block/%s/device" % node.name
-    return _cachekeep.Entry(node.identity.key, _raw("/sys/class/block/%s/wwid" % node.name), "nvme", state, tool, _raw(device + "/serial"), _raw(device + "/model"))
+    at = "/sys/class/block/%s" % node.name
+    return _cachekeep.Entry(node.identity.key, _raw(at + "/wwid"), "nvme", state, tool, _raw(at + "/device/serial"), _raw(at + "/device/model"))
 
 
 def _raw(path: str) -> str:
@@ -347,14 +351,14 @@ def set_drive(run: Runner, tools: Mapping[str, str], drive: Drive, state: str, s
         code, out, err = run(argv)
         found = _cacheio.read_cache(drive.node)
         if found.fault:
-            raise PlumblineError("%s: it was told to switch its write cache %s and %s; wanted %s; look for it and run again" % (drive.name, state, found.fault, state))
+            raise PlumblineError("%s: told to switch its write cache %s, %s; look for it and run again" % (drive.name, state, found.fault))
         if code and _cache.state_of(found) != state:
             said = " ".join((err or out).split())[:200] or "return code %d" % code
             raise PlumblineError(
                 "%s: its write cache is %s and %s refused to change it: %s; wanted %s; write keep for this drive"
                 % (drive.name, _cache.state_of(found), os.path.basename(tool), said, state)
             )
-    _confirm(drive, state)
+    _confirm(drive, state, "it took the command without an error and its write cache is %s; wanted %s; write keep for this drive, or ask its vendor")
     if state == "off":
         flush(drive)
 
@@ -368,27 +372,28 @@ def flush(drive: Drive) -> None:
         finally:
             os.close(fd)
     except OSError as fault:
-        raise PlumblineError("%s: its cache was switched off and could not be flushed: %s; look at the drive" % (drive.name, fault.strerror or fault)) from fault
+        what = (drive.name, fault.strerror or fault)
+        raise PlumblineError("%s: its cache was switched off and could not be flushed: %s; look at the drive" % what) from fault
 
 
-def _confirm(drive: Drive, state: str) -> WriteCache:
+def _confirm(drive: Drive, state: str, words: str) -> WriteCache:
     """Read back. Success of a tool is no proof: there are drives that take the command and change nothing."""
     found = _cacheio.read_cache(drive.node)
     if found.fault:
         raise PlumblineError("%s: %s after its write cache was set; wanted %s; look for it and run again" % (drive.name, found.fault, state))
     if _cache.state_of(found) != state:
-        raise PlumblineError(
-            "%s: it took the command without an error and its write cache is %s; wanted %s; write keep for this drive, or ask its vendor"
-            % (drive.name, _cache.state_of(found), state)
-        )
+        raise PlumblineError("%s: %s" % (drive.name, words % (_cache.state_of(found), state)))
     return found
+
+
+_UNDONE = "when all drives were set its write cache is %s; wanted %s; another drive's setting changes it; write keep for one"
 
 
 def confirm(drive: Drive) -> WriteCache:
     """What a drive says when all were set: one drive's setting may undo another's."""
     if drive.asked.state == "keep" or not drive.verdict.keepable:
         return _cacheio.read_cache(drive.node)
-    return _confirm(drive, drive.asked.state)
+    return _confirm(drive, drive.asked.state, _UNDONE)
 
 
 # --- the kernel's belief ---------------------------------------------------------------------------
@@ -406,8 +411,8 @@ def settle_belief(drive: Drive, found: WriteCache) -> str:
     deadline = time.monotonic() + _BELIEF_SECONDS
     told = False
     while _cache.belief_is_stale(found, belief_of(drive.node), drive.asked.state) and time.monotonic() < deadline:
-        if not told and _cache.rescannable(drive.node):
-            _rescan(drive)
+        if not told:
+            _rescan(drive.node)
             told = True
         time.sleep(0.05)
     belief = belief_of(drive.node)
@@ -419,13 +424,18 @@ def settle_belief(drive: Drive, found: WriteCache) -> str:
     return belief
 
 
-def _rescan(drive: Drive) -> None:
-    with contextlib.suppress(OSError):  # what the kernel believes then is read behind it
-        fd = os.open("/sys/class/block/%s/device/rescan" % drive.node.name, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(fd, b"1")
-        finally:
-            os.close(fd)
+def _rescan(node: Node) -> None:
+    """Make sd read the caching page again, or the NVMe driver VWC; what the kernel believes then is read behind it."""
+    paths = ["/sys/class/block/%s/device/rescan" % node.name]
+    if node.identity.transport == "nvme":
+        paths = ["/sys/class/nvme/%s/rescan_controller" % os.path.basename(path) for path in _cacheio.controllers(node)]
+    for path in paths:
+        with contextlib.suppress(OSError):
+            fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.write(fd, b"1")
+            finally:
+                os.close(fd)
 
 
 # --- what is told ----------------------------------------------------------------------------------

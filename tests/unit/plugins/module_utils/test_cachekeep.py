@@ -174,8 +174,8 @@ class Drives:
         """Run the script; returns (its exit code, what was set, what it said)."""
         text = keep.script_text([entry._replace(tool=str(self.top / "tools" / os.path.basename(entry.tool))) for entry in entries])
         script = self.top / "script"
-        script.write_text(text.replace("/sys/class/block", str(self.top / "sys/class/block")).replace("/dev/", str(self.top / "drives") + "/"))
-        script.write_text(script.read_text().replace("2>" + str(self.top / "drives") + "/null", "2>/dev/null").replace(str(self.top / "drives") + "/null", "/dev/null"))
+        text = text.replace("/sys/class/block", str(self.top / "sys/class/block"))
+        script.write_text(re.sub(r"/dev/(?!null)", str(self.top / "drives") + "/", text))
         calls = self.top / "calls"
         calls.write_text("")
         done = subprocess.run(["sh", str(script)], capture_output=True, text=True, timeout=30, check=False)
