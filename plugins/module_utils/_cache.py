@@ -125,8 +125,12 @@ class Verdict(NamedTuple):
     note: str = ""  # satisfied, in a way that is worth a word
 
 
-def judge(wanted: str, cache: WriteCache, belief: str = "") -> Verdict:
-    """Compare what is wanted (``on`` or ``off``) with what the drive says, and with what the kernel believes."""
+def judge(wanted: str, cache: WriteCache, belief: str = "", kept: bool = False) -> Verdict:
+    """Compare what is wanted (``on`` or ``off``) with what the drive says, and with what the kernel believes.
+
+    The drive's saved state counts until the host keeps the setting (*kept*): a drive that does not save what it is told
+    would have to be told for ever.
+    """
     found = state_of(cache)
     if cache.fault:
         return Verdict("its write cache cannot be known: %s; wanted %s; set it where the drive itself is, and write keep here" % (cache.fault, wanted))
@@ -140,7 +144,7 @@ def judge(wanted: str, cache: WriteCache, belief: str = "") -> Verdict:
     if differs and cache.changeable is False:
         return Verdict("its write cache is %s and it says that this cannot be changed; wanted %s; write keep or %s" % (found, wanted, found))
     return Verdict(
-        set=differs or (cache.saved is not None and cache.saved != (wanted == "on")),
+        set=differs or (not kept and cache.saved is not None and cache.saved != (wanted == "on")),
         keepable=cache.changeable is not False,
         rescan=wanted == "on" and belief == WRITE_THROUGH,
     )
@@ -233,7 +237,7 @@ def plan_caches(seen: Observation, wishes: Sequence[Wish]) -> Tuple[Optional[Dic
             if kept is not None:
                 devices.append(_step_device(node, "keep"))
             continue
-        verdict = judge(wish.state, cache, node.write_cache)
+        verdict = judge(wish.state, cache, node.write_cache, kept == wish.state)
         if verdict.refusal:
             refusals.setdefault(wish.stack, []).append("%s: %s" % (label(node), verdict.refusal))
             continue

@@ -122,7 +122,9 @@ def keep(run: Runner, entries: Sequence[_cachekeep.Entry]) -> bool:
         if _cachekeep.RULES in stale:
             run(["udevadm", "control", "--reload"])  # it looks by itself too, but every three seconds only
     except BaseException:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, PlumblineError):
+            if entries and not old.get(_cachekeep.TIMER, "there"):
+                _stop(run)
             _write({path: text or "" for path, text in old.items()})
         raise
     return True
@@ -182,8 +184,8 @@ def paused(run: Runner, needed: bool) -> Iterator[None]:
 # --- what is asked ---------------------------------------------------------------------------------
 
 
-def look(asked: Sequence[Asked]) -> Tuple[Observation, List[Drive]]:
-    """Find and ask the drives. Raises PlumblineError with every reason why what is asked cannot be."""
+def look(asked: Sequence[Asked], persist: bool, kept: Mapping[str, str]) -> Tuple[Observation, List[Drive]]:
+    """Find and ask the drives. *kept*: what the host keeps by now. Raises PlumblineError with every reason why what is asked cannot be meant."""
     seen = Observation(nodes=_sysfs.read_nodes())
     names = {node.name: devno for devno, node in seen.nodes.items()}
     seen.links = {link: names[name] for link, name in _sysfs.read_links().items() if name in names}
@@ -203,7 +205,8 @@ def look(asked: Sequence[Asked]) -> Tuple[Observation, List[Drive]]:
     drives = []
     for one, node in found:
         cache = _cacheio.read_cache(node)
-        verdict = _cache.judge(one.state, cache, node.write_cache) if one.state != "keep" else _cache.Verdict()
+        held = not persist or kept.get(node.identity.key) == one.state
+        verdict = _cache.judge(one.state, cache, node.write_cache, held) if one.state != "keep" else _cache.Verdict()
         drives.append(Drive(one, node, cache, verdict))
     return seen, drives
 
@@ -288,10 +291,9 @@ def _twin_controllers(drive: Drive, entry: _cachekeep.Entry) -> List[_guards.Rea
 
 def apply(run: Runner, asked: Sequence[Asked], persist: bool, tools: Mapping[str, str], dry: bool) -> Outcome:
     """Bring the write caches to what is asked and keep them so. *dry*: only say what would be done."""
-    seen, drives = look(asked)
+    old, kept_before = read_entries(), read_kept()
+    seen, drives = look(asked, persist, kept_before)
     entries = check(seen, drives, persist, tools)
-    old = read_entries()
-    kept_before = read_kept()
     merged = _cachekeep.merge(old, {drive.node.identity.key: entries.get(drive.node.identity.key) for drive in drives})
     keeps = bool(differing(merged)) or bool(merged and not enabled())
     todo = [drive for drive in drives if drive.verdict.set]
@@ -461,15 +463,17 @@ def describe(
         "after": after,
         "kept": kept,
         "kept_before": kept_before.get(key, ""),
-        "findings": [finding for finding in findings(drive, found, belief, dry) if finding],
+        "findings": findings(drive, found, belief, kept, dry),
     }
 
 
-def findings(drive: Drive, found: WriteCache, belief: str, dry: bool) -> List[Dict[str, str]]:
+def findings(drive: Drive, found: WriteCache, belief: str, kept: str, dry: bool) -> List[Dict[str, str]]:
     """What is worth a word, or wrong, and was not a reason to fail."""
     told = []
     if drive.verdict.note:
         told.append(_finding("warning", drive, drive.verdict.note, drive.asked.state))
+    if kept and found.saved is not None and found.saved != (kept == "on") and not dry:
+        told.append(_finding("warning", drive, "it does not save the setting, though it says that it can; the rule makes it again", "saved %s" % kept))
     if _cache.believed_wrongly(found, belief) and not (dry and (drive.verdict.rescan or drive.verdict.set)):
         told.append(_finding("error", drive, "its volatile write cache is on and the kernel believes 'write through': flushes are dropped", "'write back'"))
     return told
@@ -488,5 +492,6 @@ def _diff(devices: Sequence[Mapping[str, Any]]) -> Dict[str, str]:
 
 
 def find_tools(find: Callable[[str], Optional[str]]) -> Dict[str, str]:
-    """The tools that set write caches, of those that the host has."""
-    return {tool: path for tool, path in ((tool, find(tool)) for tool in _cache.TOOLS.values()) if path}
+    """The tools that set write caches, of those that the host has. One path each, however the host's directories are linked (/sbin, /usr/sbin)."""
+    found = {tool: find(tool) for tool in _cache.TOOLS.values()}
+    return {tool: os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)) for tool, path in found.items() if path}

@@ -299,10 +299,20 @@ def test_a_saved_page_is_saved_and_the_kernel_looks_again(world):
     assert world.calls.index("flush sdb") < world.calls.index("rescan sdb")
 
 
+def test_a_drive_that_does_not_save_is_told_once(world):
+    """It says that it saves; the rule keeps it, and a second run has nothing to do."""
+    world.drive("sdb", WriteCache(True, True, True, True))
+    world.after = lambda name: world.caches.update(sdb=world.caches["sdb"]._replace(saved=True))
+    done = world.apply(("sdb", "off"))
+    assert done.changed and "does not save the setting" in done.devices[0]["findings"][0]["text"] and "rescan sdb" not in world.calls
+    assert not world.apply(("sdb", "off")).changed
+
+
 def test_for_now_the_saved_page_is_left(world):
     world.drive("sdb", WriteCache(True, True, True, True))
     world.apply(("sdb", "off"), persist=False)
     assert world.caches["sdb"].saved is True and "rescan sdb" not in world.calls
+    assert not world.apply(("sdb", "off"), persist=False).changed
 
 
 def test_a_saved_page_is_put_back_too(world):
@@ -339,3 +349,12 @@ def test_dropped_flushes_that_were_there_before_are_a_finding(world):
     (finding,) = world.apply(("nvme0n1", "keep")).devices[0]["findings"]
     assert finding["level"] == "error" and "flushes are dropped" in finding["text"] and "S-nvme0n1" in finding["text"]
     assert world.apply(("nvme0n1", "on")).devices[0]["findings"][0]["level"] == "error"
+
+
+def test_tools_have_one_path(tmp_path):
+    (tmp_path / "usr").mkdir()
+    (tmp_path / "sbin").symlink_to(tmp_path / "usr")
+    assert _cacheset.find_tools(lambda name: str(tmp_path / "sbin" / name) if name != "nvme" else None) == {
+        "hdparm": str(tmp_path / "usr/hdparm"),
+        "sdparm": str(tmp_path / "usr/sdparm"),
+    }
