@@ -175,6 +175,10 @@ _TIMER = """\
 # Written by plumbline.ssd.write_cache: a reset that raises no event may have brought a drive's default back.
 [Unit]
 Description=Look after the write cache of the drives
+# A timer comes before its service, and that one before the local mounts, so that the usual After=sysinit.target would be a cycle.
+DefaultDependencies=no
+Before=shutdown.target
+Conflicts=shutdown.target
 
 [Timer]
 OnActiveSec=1s
