@@ -95,6 +95,11 @@ class Risk(NamedTuple):
     acceptance: str
     drives: Tuple[Drive, ...]
 
+    @property
+    def by_protection(self) -> bool:
+        """Whether power-loss protection in the drives would allow it as well."""
+        return self.option in _BARRIERS
+
 
 def cache_state(cache: WriteCache) -> str:
     """``none``, ``off``, ``on`` or ``unknown``: what is volatile in a drive. A cache that is there, in a state that is not known, may be on."""
@@ -120,9 +125,7 @@ def _words(cache: WriteCache, state: str) -> str:
     return "its write cache is off, and a reset can bring it back" if state == "off" else "its write cache could not be read"
 
 
-def judge_cache(
-    cache: WriteCache, stated: bool, barriers: bool, belief: str, accept: Sequence[str] = (), follows: bool = False
-) -> Judgement:
+def judge_cache(cache: WriteCache, stated: bool, barriers: bool, belief: str, accept: Sequence[str] = (), follows: bool = False) -> Judgement:
     """The durability table: one answer for every combination of what is known of a drive."""
     state = cache_state(cache)
     if state == "none":
@@ -182,6 +185,10 @@ def option_fault(options: Sequence[str]) -> str:
         if equals and ((name == "barrier" and option not in _BARRIERS) or name == "auto_da_alloc"):
             wanted = "barrier=0 or barrier=1" if name == "barrier" else "auto_da_alloc or noauto_da_alloc"
             return "'%s' does not fit; wanted %s" % (option, wanted)
+    for family in (_BARRIERS, _ALLOCATION, _DATA):
+        words = [option for option in options if option in family]
+        if len(words) > 1:
+            return "%s say different things, or the same twice; wanted one of them" % " and ".join("'%s'" % word for word in words)
     if "journal_async_commit" in options and data_mode(options) in ("", "data=ordered"):
         return "'journal_async_commit' breaks the promise of data=ordered, and ext4 does not mount it so; wanted data=journal beside it, or neither"
     return ""

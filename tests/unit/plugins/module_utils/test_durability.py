@@ -127,6 +127,9 @@ def test_rows_of_the_design(row):
         assert judge_cache(cache, word, barriers, belief, accept).level == level
 
 
+LOSS = ": without barriers a power cut loses what was acknowledged"
+
+
 @pytest.mark.parametrize(
     "asked, state, text",
     [
@@ -149,18 +152,17 @@ def test_rows_of_the_design(row):
         (
             (ON, False, False, "write back"),
             "unprotected",
-            "its write cache is on (power-loss protection not known): without barriers a power cut loses what was acknowledged",
+            "its write cache is on (power-loss protection not known)" + LOSS,
         ),
         (
             (ON._replace(enabled=None, protected=False), False, False, ""),
             "unprotected",
-            "its write cache may be on (without power-loss protection): without barriers a power cut loses what was acknowledged",
+            "its write cache may be on (without power-loss protection)" + LOSS,
         ),
         (
             (OFF, False, False, "write back"),
             "unprotected",
-            "its write cache is off, and a reset can bring it back (power-loss protection not known): "
-            "without barriers a power cut loses what was acknowledged",
+            "its write cache is off, and a reset can bring it back (power-loss protection not known)" + LOSS,
         ),
         ((ON._replace(protected=True), False, False, ""), "protected", "its write cache is on (power-loss protected by its own word)"),
         ((ON, True, False, ""), "protected", "its write cache is on (power-loss protected by the operator's word)"),
@@ -194,7 +196,10 @@ RISKY = {
     "noauto_da_alloc": POWER_CUT,
     "data=writeback": STALE,
 }
-NEVER = "norecovery noload abort journal_dev=2049 journal_path=/dev/sdb1 journal_async_commit barrier=00 barrier=0x0 barrier=+0 barrier=2 auto_da_alloc=0".split()
+NEVER = """
+    norecovery noload abort journal_dev=2049 journal_path=/dev/sdb1 journal_async_commit
+    barrier=00 barrier=0x0 barrier=+0 barrier=2 auto_da_alloc=0
+    """.split()
 DRIVES = (Drive("nvme0n1", "S1", ON, belief="write back"), Drive("nvme1n1", "S2", ON, belief="write back"))
 
 
