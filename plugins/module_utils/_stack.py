@@ -419,9 +419,10 @@ def _judge_drive(drive: _durability.Drive) -> List[Finding]:
 def _option_finding(risk: _durability.Risk, mount: Mount) -> Finding:
     """An unaccepted risk fails a proof only where what was acknowledged is lost for certain; what may be is worth a look."""
     lost = risk.by_protection and any(_durability.cache_state(drive.cache) == "on" for drive in risk.drives)
-    shown = "" if risk.option in mount.options else " (by the filesystem's own defaults, tune2fs -o)"
-    found = "'%s'%s on %s: %s" % (risk.option, shown, _durability.name_drives(risk.drives), risk.text)
-    return Finding(ERROR if lost else WARNING, "mount", mount.target, found, "%s, or accept: [%s]" % (_durability.undone(risk.option), risk.acceptance))
+    own = risk.option not in mount.options
+    found = "'%s'%s on %s: %s" % (risk.option, " (a default of the filesystem itself)" if own else "", _durability.name_drives(risk.drives), risk.text)
+    wanted = "%s%s, or accept: [%s]" % (_durability.undone(risk.option), " (tune2fs, and a new mount)" if own else "", risk.acceptance)
+    return Finding(ERROR if lost else WARNING, "mount", mount.target, found, wanted)
 
 
 def _accepted_line(risk: _durability.Risk, mount: Mount, recorded: Sequence[Accepted]) -> str:

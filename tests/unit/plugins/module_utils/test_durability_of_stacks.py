@@ -307,14 +307,15 @@ def test_what_the_superblock_sets_is_found_though_no_mount_shows_it():
             "error",
             "mount",
             "/data01",
-            "mount /data01: 'nobarrier' (by the filesystem's own defaults, tune2fs -o) on %s: its write cache is on%s%s" % (BOTH, UNPROTECTED, DEFAULT),
+            "mount /data01: 'nobarrier' (a default of the filesystem itself) on %s: its write cache is on%s; "
+            "wanted barrier=1 (tune2fs, and a new mount), or accept: [data_loss_on_power_cut]" % (BOTH, UNPROTECTED),
         ),
         (
             "warning",
             "mount",
             "/data01",
-            "mount /data01: 'data=writeback' (by the filesystem's own defaults, tune2fs -o) on %s: files can show old blocks after a crash; "
-            "wanted data=ordered, or accept: [stale_data_after_crash]" % BOTH,
+            "mount /data01: 'data=writeback' (a default of the filesystem itself) on %s: files can show old blocks after a crash; "
+            "wanted data=ordered (tune2fs, and a new mount), or accept: [stale_data_after_crash]" % BOTH,
         ),
     ]
     host.seen.in_force[devno] = ("rw", "barrier", "data=ordered")
