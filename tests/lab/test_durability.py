@@ -336,7 +336,7 @@ def test_a_line_of_fstab_that_the_next_boot_would_take_is_found(harness: Harness
     disk = disks["scsi"]
     harness.build(spec_of(disk))
     before = state(harness)
-    harness.must(f"sed -i 's,{MOUNT} ext4 noatime,&\\,data=writeback\\,barrier=0,' /etc/fstab")
+    harness.must(f"sed -i 's|{MOUNT} ext4 noatime|&,data=writeback,barrier=0|' /etc/fstab")
     ((level, text),) = texts(audit(harness, disk), "mount")
     assert level == "warning" and "fstab has data=writeback, the mount has not" in text and "fstab has nobarrier, the mount has not" in text
     (step,) = plan_of(harness, spec_of(disk))["steps"]
