@@ -15,7 +15,7 @@ default gives? What is not known is never taken for safe.
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation, WriteCache
 
@@ -122,7 +122,9 @@ def _protection(cache: WriteCache, stated: bool) -> str:
 def _words(cache: WriteCache, state: str) -> str:
     if state == "on":
         return "its write cache %s on" % ("is" if cache.enabled else "may be")
-    return "its write cache is off, and a reset can bring it back" if state == "off" else "its write cache could not be read"
+    if state == "off":
+        return "its write cache is off, and %s" % ("saved so in the drive" if cache.saved is False else "a reset can bring it back")
+    return "its write cache could not be read"
 
 
 def judge_cache(cache: WriteCache, stated: bool, barriers: bool, belief: str, accept: Sequence[str] = (), follows: bool = False) -> Judgement:
@@ -137,7 +139,7 @@ def judge_cache(cache: WriteCache, stated: bool, barriers: bool, belief: str, ac
         return Judgement("protected", RECORDED, text, STATED)
     if cache.protected:
         return Judgement("protected", RECORDED, text)
-    text += ": without barriers a power cut loses what was acknowledged"
+    text += ": without barriers a power cut loses what was acknowledged%s" % (", as soon as it is on again" if state == "off" else "")
     return Judgement("unprotected", RECORDED if POWER_CUT in accept else REFUSED, text, POWER_CUT)
 
 
@@ -230,8 +232,6 @@ def name_drives(drives: Sequence[Drive]) -> str:
     return "%s %s" % ("device" if len(words) == 1 else "devices", ", ".join(words))
 
 
-def undone(option: str) -> Optional[str]:
-    """The option by which a mount is what it is by default."""
-    if option in _BARRIERS:
-        return "barrier=1"
-    return "data=ordered" if option in _DATA else "auto_da_alloc" if option in _ALLOCATION else None
+def undone(option: str) -> str:
+    """The option by which a mount is again what it is by default, for one that judge_options() names."""
+    return "barrier=1" if option in _BARRIERS else "data=ordered" if option in _DATA else "auto_da_alloc"

@@ -162,7 +162,12 @@ LOSS = ": without barriers a power cut loses what was acknowledged"
         (
             (OFF, False, False, "write back"),
             "unprotected",
-            "its write cache is off, and a reset can bring it back (power-loss protection not known)" + LOSS,
+            "its write cache is off, and a reset can bring it back (power-loss protection not known)" + LOSS + ", as soon as it is on again",
+        ),
+        (
+            (OFF._replace(saved=False), False, False, "write back"),
+            "unprotected",
+            "its write cache is off, and saved so in the drive (power-loss protection not known)" + LOSS + ", as soon as it is on again",
         ),
         ((ON._replace(protected=True), False, False, ""), "protected", "its write cache is on (power-loss protected by its own word)"),
         ((ON, True, False, ""), "protected", "its write cache is on (power-loss protected by the operator's word)"),
