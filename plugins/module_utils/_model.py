@@ -231,6 +231,24 @@ class BlankProof(NamedTuple):
     faults: Tuple[str, ...] = ()
 
 
+class Accepted(NamedTuple):
+    """A risk that somebody accepted: by which *acceptance*, for which mount *option*, over which drives, and since when (UTC)."""
+
+    stack: str
+    volume: str
+    mount: str
+    uuid: str  # of the filesystem
+    option: str
+    acceptance: str
+    serials: Tuple[str, ...] = ()
+    since: str = ""
+
+    @property
+    def key(self) -> Tuple[str, ...]:
+        """What makes it the same risk, whatever drives it is about by now."""
+        return (self.stack, self.volume, self.uuid, self.option, self.acceptance)
+
+
 @dataclass
 class Observation:
     """Everything read about a host, once."""
@@ -250,6 +268,8 @@ class Observation:
     busy: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be opened alone
     lvm: Lvm = field(default_factory=Lvm)
     mounts: List[Mount] = field(default_factory=list)
+    in_force: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # mounted ext4 → all its options, those of its superblock included
+    accepted: List[Accepted] = field(default_factory=list)
     swaps: List[str] = field(default_factory=list)
     fstab: List[FstabEntry] = field(default_factory=list)
     directories: Dict[str, PathState] = field(default_factory=dict)

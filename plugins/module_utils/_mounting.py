@@ -21,9 +21,9 @@ import os
 import stat
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _record, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._options import option_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._options import UNMOUNT_FIRST, opposites, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import parse_fstab, parse_mountinfo
 
 Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
@@ -33,18 +33,6 @@ Starter = Callable[[Sequence[str]], Callable[[], Tuple[int, str, str]]]
 _GENERATED = "/run/systemd/generator"
 _TIMER_FAULT = "fstrim.timer could not be enabled; set discard: none to do without"
 _FSTAB = "/etc/fstab"
-# What turns an option off again that a remount would otherwise keep, mount(8) and ext4(5).
-_OPPOSITES = {
-    "noatime": "relatime",
-    "relatime": "strictatime",
-    "nodiratime": "diratime",
-    "lazytime": "nolazytime",
-    "discard": "nodiscard",
-    "nobarrier": "barrier=1",
-    "nosuid": "suid",
-    "nodev": "dev",
-    "noexec": "exec",
-}
 
 
 def escape(text: str) -> str:
@@ -117,39 +105,63 @@ class Applied(NamedTuple):
 
 
 def apply_mounts(
-    run: Runner, start: Starter, mounts: Sequence[Mapping[str, Any]], drop_ins: Mapping[str, str], enable_timer: bool, check: bool
+    run: Runner,
+    start: Starter,
+    mounts: Sequence[Mapping[str, Any]],
+    drop_ins: Mapping[str, str],
+    enable_timer: bool,
+    check: bool,
+    accepted: Sequence[Mapping[str, Any]] = (),
 ) -> Applied:
-    """Bring fstab, mount points, drop-ins and mounts to what is asked.
+    """Bring fstab, mount points, drop-ins and mounts to what is asked, and keep a record of what was *accepted*, by stack.
 
-    With *check* only fstab is compared. Raises PlumblineError where a mount point is not what was planned, or mount fails.
+    With *check* only fstab is compared. Raises PlumblineError where a mount point is not what was planned, or mount fails. What is
+    mounted is remounted before its line of fstab is touched, so that the two never say different things of it because of us: where the
+    kernel does not take the options, both are as they were.
     """
     mounts = sorted(mounts, key=lambda mount: str(mount["path"]))  # a volume before what is mounted inside it
     before = _read_file(_FSTAB)
-    after = edit_fstab(before, mounts)
     stale = {name: text for name, text in drop_ins.items() if _sysfs.read_text(name) != text.strip()}
     if check:
-        return Applied(bool(mounts or stale or enable_timer), [], {"before": before, "after": after}, lambda: None)
+        return Applied(bool(mounts or stale or enable_timer or accepted), [], {"before": before, "after": edit_fstab(before, mounts)}, lambda: None)
     warnings: List[str] = []
     live = _live()
+    _check_remounts(mounts, live)
     for mount in mounts:
         if mount["path"] not in live and not _inside(mount, mounts):
             warnings += prepare_directory(mount["path"])
-    changed = before != after
-    if changed:
+    changed = _record.add_accepted(accepted)  # before there is anything to accept
+    faults: Dict[str, PlumblineError] = {}
+    for mount in mounts:
+        if mount["path"] in live:
+            try:
+                changed |= _remount(run, mount, live[mount["path"]])
+            except PlumblineError as fault:
+                faults[mount["path"]] = fault
+    mounts = [mount for mount in mounts if mount["path"] not in faults]
+    after = edit_fstab(before, mounts)
+    told = before != after
+    if told:
         replace_file(_FSTAB, after)
     for name, text in stale.items():
         os.makedirs(os.path.dirname(name), mode=0o755, exist_ok=True)
         replace_file(name, text)
-        changed = True
-    finish = _tell_systemd(run, start, changed, enable_timer)
+        told = True
+    finish = _tell_systemd(run, start, told, enable_timer)
     if any(os.path.exists(os.path.join(_GENERATED, unit_name(mount["path"]))) for mount in mounts):
         finish()  # a unit of an older line may be bound to a device that is gone: systemd would unmount at once what is mounted now
     for mount in mounts:
-        if mount["path"] not in live and _inside(mount, mounts):
-            warnings += prepare_directory(mount["path"])
-        changed |= _mount(run, mount, live.get(mount["path"]))
+        if mount["path"] not in live:
+            if _inside(mount, mounts):
+                warnings += prepare_directory(mount["path"])
+            _must(run(["mount", mount["path"]]), "%s could not be mounted" % mount["path"])
+            changed = True
         changed |= _own(mount)
-    return Applied(changed or enable_timer, warnings, {"before": before, "after": after}, finish)
+    if faults:
+        finish()
+        raise PlumblineError(next(iter(faults.values())).msg, [fault.msg for fault in faults.values()] if len(faults) > 1 else [])
+    changed |= _record.drop_accepted(accepted)  # when there is nothing to accept any more
+    return Applied(changed or told or enable_timer, warnings, {"before": before, "after": after}, finish)
 
 
 def _inside(mount: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]]) -> bool:
@@ -245,21 +257,35 @@ def _must(result: Tuple[int, str, str], fault: str) -> None:
         raise PlumblineError("%s: %s" % (fault, " ".join((err or out).split()) or "return code %d" % code))
 
 
-def _mount(run: Runner, mount: Mapping[str, Any], live: Optional[Tuple[str, ...]]) -> bool:
+def _wanted(mount: Mapping[str, Any]) -> List[str]:
+    """The options that the kernel is to see."""
+    return [option for option in mount["options"].split(",") if option != "nofail" and not option.lower().startswith("x-")]
+
+
+def _check_remounts(mounts: Sequence[Mapping[str, Any]], live: Mapping[str, Tuple[str, ...]]) -> None:
+    """Refuse what the plan would have refused, if it was mounted otherwise since. Nothing has been changed yet."""
+    for mount in mounts:
+        if mount["path"] in live:
+            for found, wanted in wants_unmount(_wanted(mount), live[mount["path"]]):
+                raise PlumblineError("%s is mounted with %s, wanted %s: %s" % (mount["path"], found, wanted, UNMOUNT_FIRST % mount["path"]))
+
+
+def _remount(run: Runner, mount: Mapping[str, Any], live: Sequence[str]) -> bool:
+    """Bring a live mount to its options. The source is named, or mount(8) would put those of the old line of fstab in front of them."""
     path = mount["path"]
-    if live is None:
-        _must(run(["mount", path]), "%s could not be mounted" % path)
-        return True
-    wanted = [option for option in mount["options"].split(",") if option != "nofail" and not option.lower().startswith("x-")]
+    wanted = _wanted(mount)
     missing, extra = option_drift(wanted, live)
     if not missing and not extra:
         return False
-    options = ["remount"] + wanted + [_OPPOSITES[option] for option in extra if option in _OPPOSITES]
-    _must(run(["mount", "-o", ",".join(options), path]), "%s could not be remounted; these options may want an unmount" % path)
+    options = ["remount"] + wanted + opposites(extra)
+    _must(
+        run(["mount", "-o", ",".join(options), "UUID=" + mount["uuid"], path]),
+        "%s could not be remounted, and its line of fstab is as it was; these options may want an unmount" % path,
+    )
     missing, extra = option_drift(wanted, _live().get(path, ()))
     if missing or extra:
         raise PlumblineError(
-            "%s: the kernel did not take the options by remount (missing: %s; still there: %s); unmount it and run again"
+            "%s: the kernel did not take the options by remount (missing: %s; still there: %s), and its line of fstab is as it was; unmount it and run again"
             % (path, ", ".join(missing) or "none", ", ".join(extra) or "none")
         )
     return True

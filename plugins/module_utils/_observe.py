@@ -21,7 +21,7 @@ import pwd
 import stat
 from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _cacheio, _cacheset, _devio, _parsers, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils import _cacheio, _cacheset, _devio, _parsers, _record, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, Observation, PathState, Table
@@ -248,6 +248,10 @@ def _prove(seen: Observation, targets: Sequence[str], ask: Questions) -> None:
 
 
 def _read_host(seen: Observation, ask: Questions) -> None:
+    for devno in {mount.devno for mount in seen.mounts if mount.fstype.startswith("ext") and mount.devno in seen.nodes}:
+        # What the superblock sets (tune2fs -o) is in no mountinfo, since it is that filesystem's default (_ext4_show_options()).
+        seen.in_force[devno] = tuple(_sysfs.read_text("/proc/fs/ext4/%s/options" % seen.nodes[devno].name).split())
+    seen.accepted = _record.load_accepted()
     for path in ask.mounts:
         seen.directories[path] = read_path(path)
     for path in ask.files:

@@ -10,25 +10,88 @@
 
 from __future__ import annotations
 
-from typing import List, Sequence, Tuple
+from typing import List, Mapping, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import data_mode
+
+# What a volume is mounted with, by name. benchmark_2016 is what the article's host was measured with; it wants its acceptances.
+PROFILES: Mapping[str, Tuple[str, ...]] = {
+    "default": ("noatime",),
+    "benchmark_2016": ("noatime", "nodiratime", "nodelalloc", "barrier=0", "data=writeback"),
+}
 # What the kernel shows for an option, where the two differ. Documentation/admin-guide/ext4.rst
 _SHOWN = {"barrier=0": "nobarrier", "dioread_lock": "nodioread_nolock"}
 # Options that ask for what is so anyway, or that only mount(8) reads: the kernel shows none of them (fs/proc_namespace.c, fs/ext4/super.c).
 _SILENT = frozenset(
-    "acl async atime auto_da_alloc barrier barrier=1 block_validity data=ordered defaults delalloc dev dioread_nolock diratime errors=continue exec "
-    "i_version iversion journal_checksum _netdev nodiscard nolazytime noquota norelatime nouser relatime rw strictatime suid user_xattr".split()
+    "acl async atime auto_da_alloc barrier barrier=1 block_validity commit=0 commit=5 data=ordered data_err=ignore defaults delalloc dev dioread_nolock "
+    "diratime errors=continue exec i_version iversion journal_checksum max_batch_time=15000 min_batch_time=0 _netdev nodiscard nolazytime noquota "
+    "norelatime nouser relatime rw strictatime suid user_xattr".split()
 )
-_DRIFTING = ("noatime", "nodiratime", "lazytime", "nodelalloc", "nobarrier", "data=writeback", "data=journal", "discard", "nosuid", "nodev", "noexec")
+# What a live mount should not have unasked, and what turns it off again where a remount would keep it, mount(8), ext4(5); empty where none does.
+_OPPOSITES: Mapping[str, str] = {
+    "noatime": "relatime",
+    "nodiratime": "diratime",
+    "lazytime": "nolazytime",
+    "nodelalloc": "delalloc",
+    "nobarrier": "barrier=1",
+    "noauto_da_alloc": "auto_da_alloc",
+    "data=writeback": "",
+    "data=journal": "",
+    "journal_async_commit": "",
+    "discard": "nodiscard",
+    "sync": "async",
+    "nosuid": "suid",
+    "nodev": "dev",
+    "noexec": "exec",
+}
+
+# Follows what is live and what is wanted. fstab stays with what is live, so that no reboot changes behind anybody's back what a run could not.
+UNMOUNT_FIRST = "ext4 changes this by no remount, so neither the mount nor fstab was changed; stop what uses it, umount %s, and run again"
 
 
 def option_drift(wanted: Sequence[str], live: Sequence[str]) -> Tuple[List[str], List[str]]:
     """Options that a live mount lacks, and those that it has unasked, as the kernel writes them."""
     shown = [_SHOWN.get(option, option) for option in wanted if option not in _SILENT and not option.lower().startswith("x-")]
     missing = [option for option in shown if option not in live]
-    extra = [option for option in live if option in _DRIFTING and option not in shown]
+    extra = [option for option in live if (option in _OPPOSITES or _is_commit(option)) and option not in shown]
+    if any(map(_is_commit, shown)):  # another interval takes the place of the one that is there
+        extra = [option for option in extra if not _is_commit(option)]
     if "data=journal" in shown:  # which the kernel does without delayed allocation, and says so
         extra = [option for option in extra if option != "nodelalloc"]
     if "strictatime" in wanted and "relatime" in live:
         extra.append("relatime")
     return missing, extra
+
+
+def _is_commit(option: str) -> bool:
+    return option.startswith("commit=")
+
+
+def opposites(extra: Sequence[str]) -> List[str]:
+    """What a remount has to say so that these options go."""
+    words = {"relatime": "strictatime", **_OPPOSITES}
+    return [word for word in ("commit=0" if _is_commit(option) else words.get(option, "") for option in extra) if word]
+
+
+def wants_unmount(wanted: Sequence[str], live: Sequence[str]) -> List[Tuple[str, str]]:
+    """(live, wanted) of each option that differs and that ext4 changes by no remount.
+
+    The journaling mode is refused (ext4_check_opt_consistency()); an asynchronous commit and the journal's checksums are features of the
+    journal, which are set when it is loaded (ext4_load_and_init_journal()), so that a remount would show them and change nothing.
+    """
+    modes = [(data_mode(options) or "data=ordered") for options in (live, wanted)]
+    found = [(modes[0], modes[1])] if modes[0] != modes[1] else []
+    for option in ("journal_async_commit", "nojournal_checksum"):
+        if (option in live) != (option in wanted):
+            words = ["%s%s" % ("" if option in options else "no ", option) for options in (live, wanted)]
+            found.append((words[0], words[1]))
+    return found
+
+
+def fstab_drift(line: Sequence[str], live: Sequence[str]) -> Tuple[List[str], List[str]]:
+    """As option_drift(), for a line of fstab that anybody may have written: only options of which it is certain how the kernel shows them."""
+    missing, extra = option_drift(line, live)
+    # user, users, owner and group imply nosuid and nodev, the first two noexec as well: mount(8).
+    implied = {"nosuid", "nodev", "noexec"} if {"user", "users", "owner", "group"} & set(line) else set()
+    certain = [option for option in missing if option in _OPPOSITES or _is_commit(option)]
+    return certain, [option for option in extra if option not in implied]

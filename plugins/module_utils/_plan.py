@@ -23,6 +23,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import Wish, plan_caches, step_tools
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
     Geometry,
@@ -34,8 +35,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
     partition_end,
     partition_start,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ext4, Lv, Node, Observation, TableEntry
-from ansible_collections.plumbline.ssd.plugins.module_utils._options import option_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ext4, Lv, Node, Observation, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._options import UNMOUNT_FIRST, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB, human, is_power_of_two
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import DeviceName, Stack, Volume
 from ansible_collections.plumbline.ssd.plugins.module_utils._tables import TYPE_LINUX, TYPE_LVM
@@ -90,6 +91,7 @@ class StackPlan:
     data_start: int = 0
     sizes: Dict[str, int] = field(default_factory=dict)
     stripes: Dict[str, int] = field(default_factory=dict)  # of the LVs that stand with another stripe size than *stripe*
+    accepted: List[Accepted] = field(default_factory=list)  # the risks of its mounts that somebody's word allows
     planned: List[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer
 
 
@@ -255,6 +257,7 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
         return
     _choose_sizes(plan, seen)
     _plan_partitions(plan, seen)
+    _judge_mounts(plan, seen)
     plan.planned.append("partition")
     if plan.refusals or through == "partition":
         return
@@ -698,6 +701,39 @@ def _check_ext4(plan: StackPlan, volume: Volume, found: Ext4, stride: int, width
         plan.warnings.append("%s: %s is labelled '%s', not '%s'; change it with tune2fs -L" % (plan.spec.name, what, found.label, volume.label))
 
 
+def _identifier(plan: StackPlan, seen: Observation, number: int) -> str:
+    """The UUID of a volume's filesystem: its own, or the one that it will get."""
+    volume = plan.spec.volumes[number]
+    _device, node = _volume_device(plan, seen, number, volume)
+    found = seen.filesystems.get(node.devno) if node else None
+    keys = [seen.nodes[leg.devno].identity.key for leg in _volume_legs(plan, number)]
+    return found.uuid if found else filesystem_uuid(plan.spec.name, volume.name, keys)
+
+
+def _judge_mounts(plan: StackPlan, seen: Observation) -> None:
+    """Whether every volume's mount options may be, over the write caches that it lies on. Before the first write, whatever layer is planned."""
+    spec = plan.spec
+    for number, volume in enumerate(spec.volumes):
+        drives = [drive_of(seen, leg.devno, spec.power_loss_protection) for leg in _volume_legs(plan, number)]
+        for risk in judge_options(volume.mount_options, drives, spec.accept) if volume.mount else []:
+            if risk.level == REFUSED:
+                plan.refusals.append(_refused_option(spec, volume, risk))
+            elif risk.level == RECORDED and risk.acceptance:
+                one = Accepted(spec.name, volume.name, volume.mount, _identifier(plan, seen, number), risk.option, risk.acceptance)
+                same = next((other for other in plan.accepted if other.key == one.key), one)  # drives may be at risk for different reasons
+                plan.accepted = [other for other in plan.accepted if other is not same]
+                plan.accepted.append(one._replace(serials=tuple(sorted({*same.serials, *(drive.serial for drive in risk.drives)}))))
+
+
+def _refused_option(spec: Stack, volume: Volume, risk: Risk) -> str:
+    profile = " (of mount_profile '%s')" % volume.mount_profile if volume.mount_profile else ""
+    serials = [drive.serial for drive in risk.drives if drive.serial]
+    by_word = ", or %s: [%s], where they have it" % (STATED, ", ".join(serials)) if risk.by_protection and serials else ""
+    return "%s: volume '%s': mount option '%s'%s on %s: %s; it wants accept: [%s] on the stack%s" % (
+        spec.name, volume.name, risk.option, profile, name_drives(risk.drives), risk.text, risk.acceptance, by_word,
+    )  # fmt: skip
+
+
 def _plan_mounts(plan: StackPlan, seen: Observation) -> None:
     spec = plan.spec
     mounts = []
@@ -705,9 +741,7 @@ def _plan_mounts(plan: StackPlan, seen: Observation) -> None:
         if not volume.mount:
             continue
         _device, node = _volume_device(plan, seen, number, volume)
-        found = seen.filesystems.get(node.devno) if node else None
-        keys = [seen.nodes[leg.devno].identity.key for leg in _volume_legs(plan, number)]
-        identifier = found.uuid if found else filesystem_uuid(spec.name, volume.name, keys)
+        identifier = _identifier(plan, seen, number)
         wanted = _mount_step(spec, volume, identifier, seen)
         _check_mount(plan, seen, volume, node, identifier)
         changes = _mount_changes(seen, volume, node, wanted)
@@ -716,12 +750,29 @@ def _plan_mounts(plan: StackPlan, seen: Observation) -> None:
     units = _units(spec)
     stale = {name: text for name, text in units.items() if seen.drop_ins.get(name, "").strip() != text.strip()}
     timer = any(volume.discard == "timer" and volume.mount for volume in spec.volumes) and not seen.timer_enabled
-    if mounts or stale or timer:
+    recorded = [one._replace(since="") for one in seen.accepted if one.stack == spec.name]
+    accepted = sorted(plan.accepted) != sorted(recorded)
+    if mounts or stale or timer or accepted:
         words = ["%s: %s" % (mount["path"], ", ".join(mount["changes"])) for mount in mounts]
         words += ["drop-in %s" % name for name in stale] + (["fstrim.timer enabled"] if timer else [])
+        words += ["record that '%s' is accepted on %s [%s]" % (one.option, one.mount, one.acceptance) for one in plan.accepted if one not in recorded]
+        words += ["record that '%s' on %s is not accepted any more" % (one.option, one.mount) for one in recorded if one not in plan.accepted]
         plan.steps.append(
-            {"action": "mount", "mounts": mounts, "drop_ins": stale, "enable_fstrim_timer": timer, "summary": "mount " + "; ".join(words)}
+            {
+                "action": "mount",
+                "mounts": mounts,
+                "drop_ins": stale,
+                "enable_fstrim_timer": timer,
+                "accepted": [_accepted_of(plan)] if accepted else [],
+                "summary": "mount " + "; ".join(words),
+            }
         )
+
+
+def _accepted_of(plan: StackPlan) -> Dict[str, Any]:
+    """The accepted risks of a stack as the record takes them: without the time, which is the record's."""
+    risks = [{key: value for key, value in one._asdict().items() if key not in ("stack", "since")} for one in plan.accepted]
+    return {"stack": plan.spec.name, "risks": [dict(risk, serials=list(risk["serials"])) for risk in risks]}
 
 
 def _one_mount_step(steps: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
@@ -732,6 +783,7 @@ def _one_mount_step(steps: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
         "mounts": [mount for step in steps for mount in step["mounts"]],
         "drop_ins": {name: text for step in steps for name, text in step["drop_ins"].items()},
         "enable_fstrim_timer": any(step["enable_fstrim_timer"] for step in steps),
+        "accepted": [one for step in steps for one in step["accepted"]],
         "summary": "; ".join(summaries[:1] + [summary[len("mount ") :] for summary in summaries[1:]]),
     }
 
@@ -781,6 +833,10 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optio
             plan.refusals.append("%s: %s is the mount point of %s [mounted]; name another for volume '%s'" % (name, path, device, volume.name))
         if mount.here and own and mount.devno == own and mount.target != path:
             plan.refusals.append("%s: volume '%s' is mounted on %s; wanted %s; unmount it first" % (name, volume.name, mount.target, path))
+        elif mount.here and own and mount.devno == own:
+            for found, wanted in wants_unmount(volume.mount_options, mount.options):
+                words = (name, volume.name, path, found, wanted, UNMOUNT_FIRST % path)
+                plan.refusals.append("%s: volume '%s' is mounted on %s with %s; wanted %s; %s" % words)
     for entry in seen.fstab:
         if entry.target == path and entry.spec != "UUID=" + identifier:
             plan.refusals.append("%s: fstab has %s for %s already; wanted UUID=%s; take that line out first" % (name, entry.spec, path, identifier))

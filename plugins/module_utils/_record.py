@@ -6,17 +6,24 @@
 # This module_utils is PRIVATE: it may change or go away between any two releases
 # of plumbline.ssd. Use the modules and roles, not this file.
 
-"""The record of a stack's last proof, on the host: root's alone, replaced in one step. I/O."""
+"""What is kept on the host of a stack: its last proof, and the risks that were accepted for it. Root's alone, replaced in one step. I/O."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from typing import Any, Dict, Mapping
+import re
+import time
+from typing import Any, Dict, List, Mapping, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted
 
 DIRECTORY = "/var/lib/plumbline/proof"
+ACCEPTED = "/var/lib/plumbline/accepted"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")  # of a stack; it becomes a file's name
+_GIVEN = ("volume", "mount", "uuid", "option", "acceptance")
 
 
 def path_of(stack: str) -> str:
@@ -26,23 +33,89 @@ def path_of(stack: str) -> str:
 
 def load(stack: str) -> Dict[str, Any]:
     """The record, or nothing: one that is not there, or cannot be read, proves nothing."""
-    try:
-        with open(path_of(stack), encoding="utf-8") as handle:
-            found = json.load(handle)
-    except (OSError, ValueError):
-        return {}
+    found = _read(path_of(stack))
     return found if isinstance(found, dict) else {}
+
+
+def _read(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8") as handle:
+            return json.load(handle)
+    except (OSError, ValueError):
+        return None
 
 
 def save(stack: str, record: Mapping[str, Any]) -> str:
     """Write the record and return its path. Raises PlumblineError where that is not possible."""
+    path = path_of(stack)
+    _write(path, record, "the proof")
+    return path
+
+
+def _write(path: str, content: Any, what: str) -> None:
     from ansible_collections.plumbline.ssd.plugins.module_utils._mounting import replace_file  # readers need none of it
 
-    path = path_of(stack)
+    directory = os.path.dirname(path)
     try:
-        os.makedirs(DIRECTORY, mode=0o700, exist_ok=True)
-        os.chmod(os.path.dirname(DIRECTORY), 0o700)
-        replace_file(path, json.dumps(record, indent=1, sort_keys=True) + "\n", mode=0o600)
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        os.chmod(os.path.dirname(directory), 0o700)
+        replace_file(path, json.dumps(content, indent=1, sort_keys=True) + "\n", mode=0o600)
     except OSError as fault:
-        raise PlumblineError("the proof could not be kept in %s: %s" % (path, fault.strerror or fault)) from fault
-    return path
+        raise PlumblineError("%s could not be kept in %s: %s" % (what, path, fault.strerror or fault)) from fault
+
+
+# --- accepted risks --------------------------------------------------------------------------------
+
+
+def load_accepted() -> List[Accepted]:
+    """The accepted risks of all stacks. A record that cannot be read accepts nothing."""
+    try:
+        names = sorted(name for name in os.listdir(ACCEPTED) if name.endswith(".json"))
+    except OSError:
+        return []
+    return [one for name in names for one in _accepted(name[: -len(".json")])]
+
+
+def _accepted(stack: str) -> List[Accepted]:
+    found = _read("%s/%s.json" % (ACCEPTED, stack))
+    risks = []
+    for entry in found if isinstance(found, list) else []:
+        with contextlib.suppress(TypeError):  # written by another release, or by hand
+            one = Accepted(**entry)
+            risks.append(one._replace(stack=stack, serials=tuple(map(str, one.serials))))
+    return risks
+
+
+def add_accepted(stacks: Sequence[Mapping[str, Any]]) -> bool:
+    """Add to the records what is accepted from now on, beside what was. Returns whether there was anything to add."""
+    changed = [_replace(one["stack"], one["risks"], True) for one in stacks]
+    return any(changed)
+
+
+def drop_accepted(stacks: Sequence[Mapping[str, Any]]) -> bool:
+    """Take out of the records what is not accepted any more. Returns whether there was anything to take out."""
+    changed = [_replace(one["stack"], one["risks"], False) for one in stacks]
+    return any(changed)
+
+
+def _replace(stack: str, risks: Sequence[Mapping[str, Any]], keep: bool) -> bool:
+    if not _NAME.fullmatch(stack):
+        raise PlumblineError("accepted: '%s' is no name of a stack; nothing was recorded" % stack)
+    old = _accepted(stack)
+    since = {one.key: one.since for one in old}
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    new = [Accepted(stack, serials=tuple(risk["serials"]), **{key: risk[key] for key in _GIVEN}) for risk in risks]
+    new = [one._replace(since=since.get(one.key, now)) for one in new]
+    if keep:
+        new += [one for one in old if one not in new]
+    if new == old:
+        return False
+    path = "%s/%s.json" % (ACCEPTED, stack)
+    if new:
+        _write(path, [dict(one._asdict()) for one in new], "what was accepted")
+        return True
+    try:
+        os.unlink(path)
+    except OSError as fault:
+        raise PlumblineError("%s could not be removed: %s" % (path, fault.strerror or fault)) from fault
+    return True

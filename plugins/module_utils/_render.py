@@ -18,7 +18,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observ
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import BLOCK, Plan, StackPlan, ext4_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Volume
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack import ERROR, Layer, View
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack import DURABILITY, ERROR, Layer, View
 
 
 def draw_wanted(plan: StackPlan, seen: Observation) -> List[str]:
@@ -109,7 +109,8 @@ def view_report(view: View) -> List[str]:
     lines = [title] + ["  " + line for line in table(rows)]
     for finding in view.findings:
         lines.append("  %s: %s" % ("FAIL" if finding.level == ERROR else "note", finding.text))
-    if not any(finding.level == ERROR for finding in view.findings):
+    lines += ["  accepted: %s" % line for line in view.accepted]
+    if not any(finding.level == ERROR and finding.layer not in DURABILITY for finding in view.findings):
         everywhere = all(leg.aligned for layer in view.layers for leg in layer.legs)
         lines.append("  aligned: every layer on every leg" if everywhere else "  aligned: the data on every leg, though not every layer")
     return lines

@@ -19,8 +19,10 @@ import posixpath
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, STALE, option_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import MAX_GRAIN
+from ansible_collections.plumbline.ssd.plugins.module_utils._options import PROFILES
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import (
     KIB,
     MIB,
@@ -37,7 +39,7 @@ THROUGH = ("write_cache", "partition", "striped_lvm", "filesystem")
 CACHE_STATES = ("keep", "on", "off")
 DISCARD_POLICIES = ("timer", "none")
 ERROR_POLICIES = ("continue", "remount-ro", "panic")
-ACCEPTABLE = ("shared_controller", "data_loss_on_power_cut", "stale_data_after_crash")
+ACCEPTABLE = ("shared_controller", POWER_CUT, STALE)
 
 # GPT names hold 36 UTF-16 units: "plumbline:" + stack + ":" + index must fit.
 _STACK_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")
@@ -64,19 +66,13 @@ _STACK_KEYS = (
     "write_cache", "power_loss_protection",
 )  # fmt: skip
 _VOLUME_KEYS = (
-    "name", "size", "mount", "label", "mount_options", "owner", "group", "mode", "errors", "bytes_per_inode",
+    "name", "size", "mount", "label", "mount_options", "mount_profile", "owner", "group", "mode", "errors", "bytes_per_inode",
     "discard", "selinux_context", "required_by", "lazy_init",
 )  # fmt: skip
 _SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
 _DEVICE_KEYS = ("path", "test_identity")
 _GEOMETRY_KEYS = ("model", "device", "grain", "alignment_offset", "erase_block")
 
-# Options of a mount by which an acknowledged write may be lost, and the acceptance that allows them.
-_RISKS = {
-    "barrier=0": "data_loss_on_power_cut",
-    "nobarrier": "data_loss_on_power_cut",
-    "data=writeback": "stale_data_after_crash",
-}
 # Options that fstab carries for every volume, so that a missing disk does not stop the boot.
 FSTAB_OPTIONS = ("nofail", "x-systemd.device-timeout=30s")
 _RESERVED_OPTIONS = ("nofail", "auto", "noauto", "remount", "bind", "loop", "ro")
@@ -123,6 +119,7 @@ class Volume(NamedTuple):
     selinux_context: str
     required_by: Tuple[str, ...]
     lazy_init: bool
+    mount_profile: str = ""  # where *mount_options* come from, unless the user wrote them
 
     @property
     def fstab_options(self) -> str:
@@ -228,7 +225,7 @@ def _read_stack(raw: Any, where: str) -> Stack:
     devices, selector = _read_devices(entry["devices"], where + ".devices")
     legs = selector.wanted if selector else len(devices)
     accept = tuple(choice(word, ACCEPTABLE, where + ".accept") for word in _strings(entry.get("accept", []), where + ".accept"))
-    volumes = _read_volumes(entry["volumes"], name, layout, legs, accept, where + ".volumes")
+    volumes = _read_volumes(entry["volumes"], name, layout, where + ".volumes")
     stack = Stack(
         name=name,
         devices=devices,
@@ -380,10 +377,10 @@ def _read_overrides(raw: Any, where: str) -> Tuple[Override, ...]:
     return tuple(overrides)
 
 
-def _read_volumes(raw: Any, stack: str, layout: str, legs: int, accept: Sequence[str], where: str) -> Tuple[Volume, ...]:
+def _read_volumes(raw: Any, stack: str, layout: str, where: str) -> Tuple[Volume, ...]:
     if not isinstance(raw, list) or not raw:
         raise PlumblineError("%s: found %s; wanted a list of at least one volume with name, size and mount" % (where, kind(raw)))
-    volumes = tuple(_read_volume(entry, stack, layout, len(raw), accept, "%s[%d]" % (where, number)) for number, entry in enumerate(raw))
+    volumes = tuple(_read_volume(entry, stack, layout, len(raw), "%s[%d]" % (where, number)) for number, entry in enumerate(raw))
     _unique([volume.name for volume in volumes], where + ": two volumes are named '%s'")
     total = round(sum(volume.percent for volume in volumes), 6)  # 11.3 + 12.8 + 16.8 + 24 + 20.9 + 14.2 is more in binary
     if layout == "striped" and total > 100:
@@ -392,7 +389,7 @@ def _read_volumes(raw: Any, stack: str, layout: str, legs: int, accept: Sequence
     return volumes
 
 
-def _read_volume(raw: Any, stack: str, layout: str, count: int, accept: Sequence[str], where: str) -> Volume:
+def _read_volume(raw: Any, stack: str, layout: str, count: int, where: str) -> Volume:
     entry = check_keys(raw, _VOLUME_KEYS, where)
     if "name" not in entry:
         raise PlumblineError("%s: 'name' is missing" % where)
@@ -412,9 +409,10 @@ def _read_volume(raw: Any, stack: str, layout: str, count: int, accept: Sequence
     if not isinstance(lazy, bool):
         raise PlumblineError("%s.lazy_init: '%s' does not fit; wanted true or false" % (where, lazy))
     mount = _read_mount(entry["mount"], where + ".mount") if "mount" in entry else ""
-    for key in ("mount_options", "owner", "group", "mode", "errors", "required_by", "selinux_context"):
+    for key in ("mount_options", "mount_profile", "owner", "group", "mode", "errors", "required_by", "selinux_context"):
         if key in entry and not mount:
             raise PlumblineError("%s.%s: the volume has no 'mount'" % (where, key))
+    profile = _read_profile(entry, where)
     units = tuple(
         _match(unit, _UNIT, where + ".required_by", "names of systemd units, such as postgresql.service")
         for unit in _strings(entry.get("required_by", []), where + ".required_by")
@@ -425,7 +423,7 @@ def _read_volume(raw: Any, stack: str, layout: str, count: int, accept: Sequence
         size_bytes=size,
         mount=mount,
         label=label,
-        mount_options=_read_mount_options(entry, accept, where),
+        mount_options=_read_mount_options(entry, profile, where),
         owner=_match(entry["owner"], _USER, where + ".owner", "a user name or a number") if "owner" in entry else "",
         group=_match(entry["group"], _USER, where + ".group", "a group name or a number") if "group" in entry else "",
         mode=_read_mode(entry["mode"], where + ".mode") if "mode" in entry else "",
@@ -434,6 +432,7 @@ def _read_volume(raw: Any, stack: str, layout: str, count: int, accept: Sequence
         selinux_context=_match(entry["selinux_context"], _CONTEXT, where + ".selinux_context", "user:role:type:level") if "selinux_context" in entry else "",
         required_by=units,
         lazy_init=lazy,
+        mount_profile=profile,
     )
 
 
@@ -472,16 +471,27 @@ def _read_mount(raw: Any, where: str) -> str:
     return raw
 
 
-def _read_mount_options(entry: Mapping[str, Any], accept: Sequence[str], where: str) -> Tuple[str, ...]:
+def _read_profile(entry: Mapping[str, Any], where: str) -> str:
+    """The profile that gives the mount options; empty where the user wrote them."""
+    if "mount_profile" in entry and "mount_options" in entry:
+        raise PlumblineError("%s: 'mount_options' and 'mount_profile' are both given; a profile is a list of options, so wanted one of them" % where)
+    if "mount_options" in entry:
+        return ""
+    return choice(entry.get("mount_profile", "default"), tuple(PROFILES), where + ".mount_profile")
+
+
+def _read_mount_options(entry: Mapping[str, Any], profile: str, where: str) -> Tuple[str, ...]:
+    """What may be written at all. Which risks are taken is judged when the devices are known."""
     here = where + ".mount_options"
-    options = [_match(word, _OPTION, here, "one option a list item, such as noatime") for word in _strings(entry.get("mount_options", ["noatime"]), here)]
+    raw = list(PROFILES[profile]) if profile else _strings(entry["mount_options"], here)
+    options = [_match(word, _OPTION, here, "one option a list item, such as noatime") for word in raw]
     for option in options:
         if option in _RESERVED_OPTIONS or option.startswith(("x-systemd.device-timeout", "errors=")):
             raise PlumblineError("%s: '%s' is not taken here%s" % (here, option, "; set 'errors'" if option.startswith("errors=") else ""))
-        risk = _RISKS.get(option)
-        if risk and risk not in accept:
-            raise PlumblineError("%s: '%s' can lose data; it wants accept: [%s] on the stack" % (here, option, risk))
+    _unique(options, here + ": option '%s' is named twice")
+    fault = option_fault(options)
+    if fault:
+        raise PlumblineError("%s: %s" % (here, fault))
     if "errors" in entry:
         options.append("errors=" + choice(entry["errors"], ERROR_POLICIES, where + ".errors"))
-    _unique(options, here + ": option '%s' is named twice")
     return tuple(options)

@@ -17,14 +17,18 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils import _durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import shown
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ext4, Node, Observation, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ext4, Mount, Node, Observation, Segment
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import better_format
+from ansible_collections.plumbline.ssd.plugins.module_utils._options import fstab_drift
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human, lcm, round_up
 
 ERROR = "error"  # the proof fails
 WARNING = "warning"  # worth a look; fails nothing
+# Layers whose findings say nothing of where the data begins.
+DURABILITY = ("write_cache", "mount")
 # Deeper than any sane stack; a loop in what the kernel says would otherwise never end.
 _MAX_DEPTH = 32
 
@@ -85,6 +89,7 @@ class View(NamedTuple):
     layers: Tuple[Layer, ...]
     findings: Tuple[Finding, ...]
     mount: str = ""
+    accepted: Tuple[str, ...] = ()  # the risks in force that somebody's word allows, one line each
 
     def as_dict(self) -> Dict[str, Any]:
         return {
@@ -92,6 +97,7 @@ class View(NamedTuple):
             "mount": self.mount,
             "layers": [layer.as_dict() for layer in self.layers],
             "findings": [finding.as_dict() for finding in self.findings],
+            "accepted": list(self.accepted),
         }
 
 
@@ -202,8 +208,9 @@ def view(seen: Observation, devno: str) -> View:
     if mounts:
         options = list(mounts[0].options)
         layers.append(Layer("mount", (mounts[0].target,), (), {"options": options, "fstype": mounts[0].fstype}))
-    findings = tuple(judge_phase(layers) + _judge_devices(seen, devno) + _judge_stripe(seen, top) + (_judge_ext4(seen, top, ext4) if ext4 else []))
-    return View(_title(top), devno, tuple(layers), findings, mounts[0].target if mounts else "")
+    findings = judge_phase(layers) + _judge_devices(seen, devno) + _judge_stripe(seen, top) + (_judge_ext4(seen, top, ext4) if ext4 else [])
+    durability, accepted = judge_durability(seen, devno, mounts[0] if mounts else None)
+    return View(_title(top), devno, tuple(layers), tuple(findings + durability), mounts[0].target if mounts else "", tuple(accepted))
 
 
 def _title(node: Node) -> str:
@@ -374,6 +381,76 @@ def _judge_ext4(seen: Observation, top: Node, ext4: Ext4) -> List[Finding]:
             "stride %d and stripe_width %d, for %d stripes of %s in %s" % (stride, width, legs, human(chunk), _title(striped)),
         )
     ]
+
+
+def judge_durability(seen: Observation, devno: str, mount: Optional[Mount]) -> Tuple[List[Finding], List[str]]:
+    """What a power cut or a crash would do to what was acknowledged: findings, and a line for each risk that somebody accepted.
+
+    What was accepted is what the host has a record of; there may be no spec. A cache that could not be read fails nothing.
+    """
+    ext4 = seen.filesystems.get(devno)
+    recorded = [one for one in seen.accepted if ext4 and one.uuid == ext4.uuid]
+    stated = [serial for one in recorded if one.acceptance == _durability.STATED for serial in one.serials]
+    disks = sorted((seen.nodes[one] for one in below(seen, devno)[0] if seen.nodes[one].kind != "other"), key=lambda node: node.name)
+    drives = [_durability.drive_of(seen, node.devno, stated) for node in disks]
+    options = seen.in_force.get(devno) or (mount.options if mount else ())
+    findings: List[Finding] = []
+    if _durability.barriers_on(options):
+        findings += [finding for drive, node in zip(drives, disks) if node.devno in seen.caches for finding in _judge_drive(drive)]
+    accepted: List[str] = []
+    if mount:
+        for risk in _durability.judge_options(options, drives, [one.acceptance for one in recorded]):
+            if risk.level == _durability.RECORDED:
+                accepted.append(_accepted_line(risk, mount, recorded))
+            else:
+                findings.append(_option_finding(risk, mount))
+        findings += _judge_journal(options, mount) + _judge_fstab(seen, mount)
+    return findings, accepted
+
+
+def _judge_drive(drive: _durability.Drive) -> List[Finding]:
+    """A drive below a filesystem that sends barriers."""
+    found = _durability.judge_cache(drive.cache, drive.stated, True, drive.belief, (), drive.follows)
+    if found.level == _durability.OK:
+        return []
+    name = "%s (%s)" % (drive.name, drive.serial) if drive.serial else drive.name
+    level = ERROR if found.level == _durability.CRITICAL else WARNING
+    return [Finding(level, "write_cache", name, found.text, "a kernel that believes 'write back', by a rescan of the drive")]
+
+
+def _option_finding(risk: _durability.Risk, mount: Mount) -> Finding:
+    """An unaccepted risk fails a proof only where what was acknowledged is lost for certain; what may be is worth a look."""
+    lost = risk.by_protection and any(_durability.cache_state(drive.cache) == "on" for drive in risk.drives)
+    own = risk.option not in mount.options
+    found = "'%s'%s on %s: %s" % (risk.option, " (a default of the filesystem itself)" if own else "", _durability.name_drives(risk.drives), risk.text)
+    wanted = "%s%s, or accept: [%s]" % (_durability.undone(risk.option), " (tune2fs, and a new mount)" if own else "", risk.acceptance)
+    return Finding(ERROR if lost else WARNING, "mount", mount.target, found, wanted)
+
+
+def _accepted_line(risk: _durability.Risk, mount: Mount, recorded: Sequence[Accepted]) -> str:
+    since = min((one.since for one in recorded if one.acceptance == risk.acceptance), default="")
+    by = " [%s%s]" % (risk.acceptance, ", since %s" % since if since else "") if risk.acceptance else ""
+    return "'%s' on %s over %s: %s%s" % (risk.option, mount.target, _durability.name_drives(risk.drives), risk.text, by)
+
+
+def _judge_journal(options: Sequence[str], mount: Mount) -> List[Finding]:
+    """A read-write mount without its journal, which ext4 shows by the first of its two names."""
+    found = [option for option in ("norecovery", "noload") if option in options]
+    if not found or not mount.fstype.startswith("ext") or "ro" in mount.options:
+        return []
+    return [Finding(ERROR, "mount", mount.target, "'%s': the filesystem runs without its journal" % found[0], "a mount without this option")]
+
+
+def _judge_fstab(seen: Observation, mount: Mount) -> List[Finding]:
+    """A mount that the next boot makes with other options. Only ext4's are known well enough to tell."""
+    line = next((entry for entry in seen.fstab if entry.target == mount.target), None)
+    if line is None or not mount.fstype.startswith("ext"):
+        return []
+    missing, extra = fstab_drift(line.options, mount.options)
+    if not missing and not extra:
+        return []
+    words = ["fstab has %s, the mount has not" % option for option in missing] + ["the mount has %s, fstab has not" % option for option in extra]
+    return [Finding(WARNING, "mount", mount.target, "; ".join(words), "a mount as fstab has it, or a line of fstab as the mount is")]
 
 
 def tops(seen: Observation, targets: Optional[Sequence[str]] = None) -> List[str]:

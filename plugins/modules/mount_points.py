@@ -16,7 +16,8 @@ description:
   - Makes each mount point and sets it immutable before the first mount, so that a database cannot start on the root
     filesystem when its volume is missing. The attribute is set through a descriptor that is shown to lie on the parent's filesystem.
   - Replaces C(/etc/fstab) in one atomic step. Lines of other mount points stay as they are, to the byte.
-  - Mounts, or remounts where only options differ, and reads the options back from the kernel.
+  - Mounts, or remounts where only options differ, and reads the options back from the kernel. What is mounted is remounted before its line of
+    fstab is touched; where the kernel does not take an option by remount, the mount and its line stay as they were, and the module fails.
   - Sets owner, group, mode and SELinux label of the mounted root directory.
 options:
   mounts:
@@ -85,6 +86,50 @@ options:
       - Enable C(fstrim.timer), which discards what is free once a week.
     type: bool
     default: false
+  accepted:
+    description:
+      - The risks that were accepted for the mounts of a stack, as they stand in the step C(mount). The record of each stack that is named
+        here is replaced by them; it is in C(/var/lib/plumbline/accepted), for root alone, with the time at which each was accepted first.
+      - It is written before there is a mount with the risk, and a risk is taken out when no mount has it any more.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      stack:
+        description: The stack.
+        type: str
+        required: true
+      risks:
+        description: What was accepted for it. None means nothing any more.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          volume:
+            description: The volume.
+            type: str
+            required: true
+          mount:
+            description: Its mount point.
+            type: str
+            required: true
+          uuid:
+            description: UUID of its filesystem.
+            type: str
+            required: true
+          option:
+            description: The mount option that brings the risk.
+            type: str
+            required: true
+          acceptance:
+            description: By what it is allowed, as it stands in the stack.
+            type: str
+            required: true
+          serials:
+            description: Serials of the devices that it is about.
+            type: list
+            elements: str
+            default: []
   read_back:
     description:
       - The stacks of the host, as M(plumbline.ssd.stack_plan) takes them. When given, the host is observed and planned again
@@ -121,6 +166,7 @@ EXAMPLES = r"""
     mounts: "{{ item.mounts }}"
     drop_ins: "{{ item.drop_ins }}"
     enable_fstrim_timer: "{{ item.enable_fstrim_timer }}"
+    accepted: "{{ item.accepted }}"
     read_back: "{{ plumbline_stacks }}"
     verify: "{{ plumbline_verify }}"
   become: true
@@ -166,6 +212,19 @@ MOUNT = {
     "changes": {"type": "list", "elements": "str", "default": []},
 }
 
+RISK = {
+    "volume": {"type": "str", "required": True},
+    "mount": {"type": "str", "required": True},
+    "uuid": {"type": "str", "required": True},
+    "option": {"type": "str", "required": True},
+    "acceptance": {"type": "str", "required": True},
+    "serials": {"type": "list", "elements": "str", "default": []},
+}
+ACCEPTED = {
+    "stack": {"type": "str", "required": True},
+    "risks": {"type": "list", "elements": "dict", "default": [], "options": RISK},
+}
+
 
 def read_back(run, stacks, verify):
     """The plan of *stacks* as the host is now, and its warnings."""
@@ -182,6 +241,7 @@ def main():
             "mounts": {"type": "list", "elements": "dict", "default": [], "options": MOUNT},
             "drop_ins": {"type": "dict", "default": {}},
             "enable_fstrim_timer": {"type": "bool", "default": False},
+            "accepted": {"type": "list", "elements": "dict", "default": [], "options": ACCEPTED},
             "read_back": {"type": "list", "elements": "dict", "default": []},
             "verify": {"type": "dict"},
         },
@@ -192,7 +252,7 @@ def main():
     try:
         need_root()
         timer = params["enable_fstrim_timer"]
-        applied = apply_mounts(runner(module), starter(module), params["mounts"], params["drop_ins"], timer, module.check_mode)
+        applied = apply_mounts(runner(module), starter(module), params["mounts"], params["drop_ins"], timer, module.check_mode, params["accepted"])
         warnings = list(applied.warnings)
         try:
             if params["read_back"] and not module.check_mode:

@@ -17,6 +17,8 @@ description:
   - Gives for every layer its absolute first byte on every leg, that byte's phase modulo the flash's grain, the stripe
     count and size, and the stride and stripe_width of ext4.
   - Where a stack's data ends up off the grain, a finding names the one layer that puts it there.
+  - Findings of the layers C(mount) and C(write_cache) say what a power cut or a crash would take, by the drives' write caches, the mount's options
+    and fstab. What was accepted for a filesystem when it was mounted is known from the record of the host, and shown as such.
   - Only reads. Nothing is mounted, activated, probed by writing, or changed.
 options:
   devices:
@@ -77,6 +79,10 @@ stacks:
       description: What is wrong with this stack.
       type: list
       elements: dict
+    accepted:
+      description: The risks in force that were accepted for it, as the record of the host has them, one line each. They are in RV(report) too.
+      type: list
+      elements: str
 findings:
   description: The findings of all stacks, each with C(level) (V(error) or V(warning)), C(layer), C(name), C(found) and C(wanted).
   returned: success

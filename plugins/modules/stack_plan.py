@@ -18,6 +18,8 @@ description:
     as planned, is printed in real runs as well as in check mode.
   - Refuses, with every reason at once, where a device is not blank, is in use, or cannot be told from another, and
     where what exists could only be rebuilt. A refused plan has no steps.
+  - Refuses mount options by which an acknowledged write can be lost on the devices that the volume is to lie on, unless the stack accepts it
+    by name. The guide on durability of the collection has the whole table.
   - For every volume that stands it gives the static proof, which is the absolute start and the phase of each layer on each leg.
 options:
   stacks:
@@ -133,6 +135,10 @@ stacks:
       description: What is wrong, with C(level) V(error) or V(warning), the C(layer), its C(name), what was C(found) and what is C(wanted).
       type: list
       elements: dict
+    accepted:
+      description: The risks in force that somebody's word allows, as the record of the host has them, one line each. They are in RV(report) too.
+      type: list
+      elements: str
 proofs:
   description: The state of the measured proof of each stack, when O(verify) is given.
   returned: success

@@ -108,10 +108,13 @@ def test_an_owner_that_drifted_is_put_back(harness: Harness, mounted: Disk) -> N
 
 
 def test_a_wrong_option_is_refused_by_the_kernel_and_said(harness: Harness, mounted: Disk) -> None:
+    """Neither the mount nor its line of fstab is changed."""
+    before = harness.must(f"findmnt -no ID,OPTIONS --mountpoint {MOUNT}; sha256sum /etc/fstab")
     plan = plan_of(harness, mounted, mount_options=["noatime", "nosuchoption"])
     (step,) = plan["steps"]
     result = harness.module("mount_points", {key: step[key] for key in ("mounts", "drop_ins", "enable_fstrim_timer")})
-    assert_error(result, f"{MOUNT} could not be remounted")
+    assert_error(result, f"{MOUNT} could not be remounted, and its line of fstab is as it was")
+    assert harness.must(f"findmnt -no ID,OPTIONS --mountpoint {MOUNT}; sha256sum /etc/fstab") == before
     harness.apply(plan_of(harness, mounted)["steps"])
 
 

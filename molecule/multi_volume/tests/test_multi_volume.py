@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Three volumes over three legs, 30 % of the group each, as the system's own tools see them."""
 
+import json
+
 from proofs import MIB, StripedLegs, StripedVolume, reading
 from reading import Reading
 
@@ -55,6 +57,17 @@ class TestWal(Striped):
 
     def test_it_keeps_its_barriers(self, reading: Reading) -> None:
         assert {"nobarrier", "nodelalloc", "data=writeback"}.isdisjoint(reading.mount(self.mount)["options"].split(","))
+
+
+def test_what_was_accepted_is_recorded(reading: Reading) -> None:
+    """The two volumes with the article's options, and not the one without."""
+    record = json.loads(reading.shell("cat /var/lib/plumbline/accepted/pg.json"))
+    assert sorted((risk["volume"], risk["option"], risk["acceptance"]) for risk in record) == [
+        (volume, option, acceptance)
+        for volume in ("data01", "data02")
+        for option, acceptance in (("barrier=0", "data_loss_on_power_cut"), ("data=writeback", "stale_data_after_crash"))
+    ]
+    assert all(sorted(risk["serials"]) == sorted(SERIALS) and risk["since"] for risk in record)
 
 
 def test_the_disk_that_the_selector_does_not_mean_is_bare(reading: Reading) -> None:

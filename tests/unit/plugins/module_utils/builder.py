@@ -9,6 +9,7 @@ import re
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import neighbours
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import (
+    Accepted,
     BlankProof,
     Ext4,
     FstabEntry,
@@ -29,6 +30,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import (
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
 
+NOW = "2026-03-01T12:00:00Z"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 FIXTURES = os.path.join(os.path.dirname(__file__), "..", "..", "fixtures")
 TOOLS = {name: "/usr/sbin/" + name for name in ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "udevadm")}
@@ -238,6 +240,9 @@ class Host:
             self.seen.mounts = [one for one in self.seen.mounts if one.devno != devno]
             self.mount(devno, mount["path"], as_kernel_shows(options))
             self.seen.directories[mount["path"]] = PathState(True, True, 1, False, max(mount["owner"], 0), max(mount["group"], 0), mount["mode"] or "0755")
+        for one in step["accepted"]:
+            self.seen.accepted = [old for old in self.seen.accepted if old.stack != one["stack"]]
+            self.seen.accepted += [Accepted(one["stack"], since=NOW, **dict(risk, serials=tuple(risk["serials"]))) for risk in one["risks"]]
         self.seen.drop_ins.update(step["drop_ins"])
         self.seen.timer_enabled = self.seen.timer_enabled or step["enable_fstrim_timer"]
 

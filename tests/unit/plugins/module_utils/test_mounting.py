@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import stat
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _mounting
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _mounting, _record
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import parse_fstab
 
@@ -237,6 +238,7 @@ class Machine:
         path = argv[-1]
         options = next((entry.options for entry in parse_fstab(self.fstab.read_text()) if entry.target == path), ())
         if len(argv) > 2:
+            assert argv[1] == "-o" and argv[3].startswith("UUID=")  # or mount(8) would put fstab's options in front
             options = tuple(argv[2].split(","))
         self.live[path] = ("rw",) + tuple(word for word in options if word not in ("nofail", "remount"))
         return 0, "", ""
@@ -346,6 +348,11 @@ def test_a_unit_of_an_older_line_is_read_again_before_the_mount(tmp_path, monkey
         (("rw", "noatime", "discard", "lazytime"), "noatime", "remount,noatime,nodiscard,nolazytime"),
         (("rw", "relatime"), "strictatime", "remount,strictatime,strictatime"),
         (("rw", "noatime"), "nofail", "remount,relatime"),
+        (("rw", "noatime", "nodelalloc", "noauto_da_alloc", "sync"), "noatime", "remount,noatime,delalloc,auto_da_alloc,async"),
+        (("rw", "noatime", "commit=60"), "noatime", "remount,noatime,commit=0"),
+        (("rw", "noatime", "commit=60"), "noatime,commit=30", "remount,noatime,commit=30"),
+        (("rw", "noatime"), "noatime,commit=5,data_err=ignore", None),
+        (("rw", "noatime"), "noatime,barrier=0", "remount,noatime,barrier=0"),
     ],
 )
 def test_remount(tmp_path, monkeypatch, live, options, argv):
@@ -355,27 +362,152 @@ def test_remount(tmp_path, monkeypatch, live, options, argv):
 
     def run(command):
         calls.append(command)
-        machine.live["/data01"] = ("rw",) + tuple(word for word in options.split(",") if word not in ("strictatime", "nofail"))
+        shown = {"strictatime": "", "nofail": "", "barrier=0": "nobarrier"}
+        machine.live["/data01"] = ("rw",) + tuple(shown.get(word, word) for word in options.split(",") if shown.get(word, word))
         return 0, "", ""
 
-    assert _mounting._mount(run, mount(options=options), live) is bool(argv)
-    assert calls == ([["mount", "-o", argv, "/data01"]] if argv else [])
+    assert _mounting._remount(run, mount(options=options), live) is bool(argv)
+    assert calls == ([["mount", "-o", argv, "UUID=" + mount()["uuid"], "/data01"]] if argv else [])
 
 
 def test_remount_that_the_kernel_ignores(tmp_path, monkeypatch):
     machine = Machine(tmp_path, monkeypatch)
-    machine.live["/data01"] = ("rw", "data=writeback")
+    machine.live["/data01"] = ("rw", "discard")
     with pytest.raises(PlumblineError) as caught:
-        _mounting._mount(lambda argv: (0, "", ""), mount(options="noatime"), ("rw", "data=writeback"))
+        _mounting._remount(lambda argv: (0, "", ""), mount(options="noatime"), ("rw", "discard"))
     assert caught.value.msg == (
-        "/data01: the kernel did not take the options by remount (missing: noatime; still there: data=writeback); unmount it and run again"
+        "/data01: the kernel did not take the options by remount (missing: noatime; still there: discard), "
+        "and its line of fstab is as it was; unmount it and run again"
     )
 
 
-def test_mount_that_fails():
+def test_mount_that_fails(tmp_path, monkeypatch, frozen):
+    machine = Machine(tmp_path, monkeypatch)
     with pytest.raises(PlumblineError) as caught:
-        _mounting._mount(lambda argv: (32, "", "mount: wrong fs type\n"), mount(), None)
-    assert caught.value.msg == "/data01 could not be mounted: mount: wrong fs type"
+        _mounting.apply_mounts(lambda argv: (32, "", "mount: wrong fs type\n"), machine.start, [mount(str(tmp_path / "a"))], {}, False, False)
+    assert caught.value.msg == "%s could not be mounted: mount: wrong fs type" % (tmp_path / "a")
+
+
+# --- drift: fstab and the mount say the same afterwards, whatever the kernel takes --------------------
+
+OLD = "UUID=11111111-2222-5333-8444-555555555555 %s ext4 %s,nofail 0 2\n"
+
+
+def test_what_a_remount_cannot_change_changes_nothing(tmp_path, monkeypatch, frozen):
+    """Neither that mount, nor another one, nor fstab, nor a drop-in, nor the record."""
+    machine = Machine(tmp_path, monkeypatch, OLD % ("/a", "noatime,data=writeback"))
+    machine.live = {"/a": ("rw", "noatime", "data=writeback"), "/b": ("rw", "relatime")}
+    before = machine.fstab.read_text()
+    drop_ins = {str(tmp_path / "x.conf"): "t"}
+    accepted = [{"stack": "pgdata", "risks": []}]
+    with pytest.raises(PlumblineError) as caught:
+        _mounting.apply_mounts(machine.run, machine.start, [mount("/a"), mount("/b", "u2")], drop_ins, True, False, accepted)
+    assert caught.value.msg == (
+        "/a is mounted with data=writeback, wanted data=ordered: ext4 changes this by no remount, so neither the mount nor fstab was changed; "
+        "stop what uses it, umount /a, and run again"
+    )
+    assert machine.fstab.read_text() == before and machine.calls == [] and os.listdir(tmp_path) == ["fstab"]
+
+
+def test_a_remount_that_fails_leaves_its_line_and_mends_the_others(tmp_path, monkeypatch, frozen):
+    machine = Machine(tmp_path, monkeypatch, OLD % ("/a", "noatime") + OLD % ("/b", "defaults"))
+    machine.live = {"/a": ("rw", "noatime"), "/b": ("rw", "relatime")}
+    real = machine.run
+    fresh = str(tmp_path / "c")
+    wanted = [mount("/a", options="noatime,nosuchoption,nofail"), mount("/b", "u2"), mount(fresh, "u3")]
+
+    def run(argv):
+        return (32, "", "mount: /a: bad option.\n") if argv[-1] == "/a" else real(argv)
+
+    with pytest.raises(PlumblineError) as caught:
+        _mounting.apply_mounts(run, machine.start, wanted, {}, False, False)
+    assert caught.value.msg == "/a could not be remounted, and its line of fstab is as it was; these options may want an unmount: mount: /a: bad option."
+    lines = machine.fstab.read_text().splitlines(keepends=True)
+    assert lines[0] == OLD % ("/a", "noatime") and lines[1] == "UUID=u2 /b ext4 noatime,nofail 0 2\n" and lines[2].split()[1] == fresh
+    assert machine.live["/b"] == ("rw", "noatime") and fresh in machine.live
+    assert "finish" in machine.calls, "systemd knows of the lines that did change"
+
+
+def test_a_mount_is_right_before_its_line_is(tmp_path, monkeypatch, frozen):
+    machine = Machine(tmp_path, monkeypatch, OLD % ("/a", "defaults"))
+    machine.live = {"/a": ("rw", "relatime")}
+    seen = []
+    real = machine.run
+    _mounting.apply_mounts(lambda argv: seen.append(machine.fstab.read_text()) or real(argv), machine.start, [mount("/a")], {}, False, False)
+    assert seen == [OLD % ("/a", "defaults")] and machine.fstab.read_text() == OLD % ("/a", "noatime")
+
+
+# --- the record of what was accepted ----------------------------------------------------------------
+
+RISK = {"volume": "data", "mount": "/a", "uuid": "u1", "option": "barrier=0", "acceptance": "data_loss_on_power_cut", "serials": ["S1"]}
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    monkeypatch.setattr(_record, "ACCEPTED", str(tmp_path / "plumbline" / "accepted"))
+    return tmp_path / "plumbline" / "accepted"
+
+
+def test_what_is_accepted_is_recorded_before_the_mount(tmp_path, monkeypatch, frozen, record):
+    machine = Machine(tmp_path, monkeypatch)
+    seen = []
+    real = machine.run
+    apply = [{"stack": "pgdata", "risks": [RISK]}]
+    wanted = [mount(str(tmp_path / "a"), "u1", "noatime,barrier=0")]
+    changed = _mounting.apply_mounts(lambda argv: seen.append(_record.load_accepted()) or real(argv), machine.start, wanted, {}, False, False, apply)[0]
+    (one,) = _record.load_accepted()
+    assert changed and seen == [[one]]
+    assert (one.stack, one.option, one.acceptance, one.serials) == ("pgdata", "barrier=0", "data_loss_on_power_cut", ("S1",))
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", one.since)
+    assert stat.S_IMODE(os.stat(record / "pgdata.json").st_mode) == 0o600 and stat.S_IMODE(os.stat(record.parent).st_mode) == 0o700
+
+
+def test_it_is_taken_out_when_no_mount_has_it_any_more(tmp_path, monkeypatch, frozen, record):
+    machine = Machine(tmp_path, monkeypatch)
+    machine.live = {"/a": ("rw", "noatime", "nobarrier")}
+    other = dict(RISK, option="data=writeback", acceptance="stale_data_after_crash")
+    _record.add_accepted([{"stack": "pgdata", "risks": [RISK, other]}, {"stack": "else", "risks": [RISK]}])
+    seen = []
+    real = machine.run
+    apply = [{"stack": "pgdata", "risks": [other]}]
+    _mounting.apply_mounts(lambda argv: seen.append(len(_record.load_accepted())) or real(argv), machine.start, [mount("/a", "u1")], {}, False, False, apply)
+    assert seen == [3] and [(one.stack, one.option) for one in _record.load_accepted()] == [("else", "barrier=0"), ("pgdata", "data=writeback")]
+    _mounting.apply_mounts(machine.run, machine.start, [], {}, False, False, [{"stack": "pgdata", "risks": []}])
+    assert os.listdir(record) == ["else.json"]
+
+
+def test_it_stays_where_a_remount_failed(tmp_path, monkeypatch, frozen, record):
+    machine = Machine(tmp_path, monkeypatch)
+    machine.live = {"/a": ("rw", "noatime", "nobarrier")}
+    _record.add_accepted([{"stack": "pgdata", "risks": [RISK]}])
+    with pytest.raises(PlumblineError):
+        _mounting.apply_mounts(lambda argv: (32, "", "no"), machine.start, [mount("/a")], {}, False, False, [{"stack": "pgdata", "risks": []}])
+    assert [one.option for one in _record.load_accepted()] == ["barrier=0"]
+
+
+def test_the_time_is_that_of_the_first_acceptance(tmp_path, monkeypatch, record):
+    monkeypatch.setattr(_record.time, "gmtime", lambda: (2026, 3, 1, 12, 0, 0, 0, 0, 0))
+    assert _record.add_accepted([{"stack": "pgdata", "risks": [RISK]}]) is True
+    monkeypatch.undo()
+    monkeypatch.setattr(_record, "ACCEPTED", str(record))
+    assert _record.add_accepted([{"stack": "pgdata", "risks": [RISK]}]) is False
+    assert _record.drop_accepted([{"stack": "pgdata", "risks": [dict(RISK, serials=["S1", "S2"])]}]) is True
+    (one,) = _record.load_accepted()
+    assert (one.since, one.serials) == ("2026-03-01T12:00:00Z", ("S1", "S2"))
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[1]", '[{"stack": "x"}]', '[{"a": 1}]', "null"])
+def test_a_record_that_cannot_be_read_accepts_nothing(record, text):
+    os.makedirs(record)
+    (record / "pgdata.json").write_text(text)
+    (record / "other").write_text("[]")
+    assert _record.load_accepted() == []
+
+
+def test_a_stack_that_is_no_file_name(record):
+    with pytest.raises(PlumblineError, match="is no name of a stack; nothing was recorded"):
+        _record.add_accepted([{"stack": "../x", "risks": [RISK]}])
+    assert not record.exists()
 
 
 def test_owner_and_mode_only_of_a_mounted_directory(tmp_path):

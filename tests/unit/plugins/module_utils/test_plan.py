@@ -1068,7 +1068,10 @@ def test_drift_is_seen_where_linux_shows_one(asked):
     assert extra == (["relatime"] if asked == "strictatime" else [])
 
 
-DRIFTING = ("noatime", "nodiratime", "lazytime", "nodelalloc", "nobarrier", "data=writeback", "data=journal", "discard", "nosuid", "nodev", "noexec")
+DRIFTING = (
+    "noatime", "nodiratime", "lazytime", "nodelalloc", "nobarrier", "noauto_da_alloc", "sync",
+    "data=writeback", "data=journal", "discard", "nosuid", "nodev", "noexec",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("live", DRIFTING)

@@ -7,7 +7,7 @@ import copy
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils import _spec
+from ansible_collections.plumbline.ssd.plugins.module_utils import _options, _spec
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import DeviceName, Override, Selector, read_stacks
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB
@@ -20,7 +20,8 @@ GOOD = {
 GONE = object()
 STACK_KEYS = "valid keys: name, devices, layout, reserve, stripe_size, extent_size, geometry, volumes, accept, blank_proof, write_cache, power_loss_protection"
 VOLUME_KEYS = (
-    "valid keys: name, size, mount, label, mount_options, owner, group, mode, errors, bytes_per_inode, discard, selinux_context, required_by, lazy_init"
+    "valid keys: name, size, mount, label, mount_options, mount_profile, owner, group, mode, errors, bytes_per_inode, discard, selinux_context, "
+    "required_by, lazy_init"
 )
 S, V = "plumbline_stacks[pgdata]", "plumbline_stacks[pgdata].volumes[data]"
 UNITS = "wanted one of B, KiB, MiB, GiB, TiB"
@@ -236,9 +237,24 @@ BAD = [
     (volume(mount_options="noatime"), V + ".mount_options: found a string; wanted a list of strings"),
     (volume(mount_options=["noatime,nodiratime"]), V + ".mount_options: 'noatime,nodiratime' does not fit; wanted one option a list item, such as noatime"),
     (volume(mount_options=["noatime", "noatime"]), V + ".mount_options: option 'noatime' is named twice"),
-    (volume(mount_options=["barrier=0"]), V + ".mount_options: 'barrier=0' can lose data; it wants accept: [data_loss_on_power_cut] on the stack"),
-    (volume(mount_options=["nobarrier"]), V + ".mount_options: 'nobarrier' can lose data; it wants accept: [data_loss_on_power_cut] on the stack"),
-    (volume(mount_options=["data=writeback"]), V + ".mount_options: 'data=writeback' can lose data; it wants accept: [stale_data_after_crash] on the stack"),
+    (volume(mount_options=["noload"]), V + ".mount_options: 'noload' is not taken: what was committed before a crash would not be replayed"),
+    (volume(mount_options=["barrier=00"]), V + ".mount_options: 'barrier=00' does not fit; wanted barrier=0 or barrier=1"),
+    (volume(mount_options=["nobarrier", "barrier=1"]), V + (
+        ".mount_options: 'nobarrier' and 'barrier=1' say different things, or the same twice; wanted one of them"
+    )),
+    (volume(mount_options=["data=ordered", "data=writeback"]), V + (
+        ".mount_options: 'data=ordered' and 'data=writeback' say different things, or the same twice; wanted one of them"
+    )),
+    (volume(mount_options=["journal_async_commit"]), V + (
+        ".mount_options: 'journal_async_commit' breaks the promise of data=ordered, and ext4 does not mount it so; wanted data=journal beside it, or neither"
+    )),
+    (volume(mount_profile="benchmark"), V + (
+        ".mount_profile: 'benchmark' is not known (did you mean 'benchmark_2016'?); wanted one of default, benchmark_2016"
+    )),
+    (volume(mount_profile="default", mount_options=["noatime"]), V + (
+        ": 'mount_options' and 'mount_profile' are both given; a profile is a list of options, so wanted one of them"
+    )),
+    (volume(mount=GONE, mount_profile="default"), V + ".mount_profile: the volume has no 'mount'"),
     (volume(mount_options=["nofail"]), V + ".mount_options: 'nofail' is not taken here"),
     (volume(mount_options=["ro"]), V + ".mount_options: 'ro' is not taken here"),
     (volume(mount_options=["noauto"]), V + ".mount_options: 'noauto' is not taken here"),
@@ -394,12 +410,21 @@ def test_volume_members(raw, member, expected):
     assert getattr(read_stacks(raw)[0].volumes[0], member) == expected
 
 
-def test_the_options_of_2016_want_both_acceptances():
-    options = ["noatime", "nodiratime", "nodelalloc", "barrier=0", "data=writeback"]
-    one = changed(((0, "accept"), ["data_loss_on_power_cut"]), ((0, "volumes", 0, "mount_options"), options))
-    assert "stale_data_after_crash" in refusal(one)
-    both = changed(((0, "accept"), ["data_loss_on_power_cut", "stale_data_after_crash"]), ((0, "volumes", 0, "mount_options"), options))
-    assert read_stacks(both)[0].volumes[0].mount_options == tuple(options)
+@pytest.mark.parametrize(
+    "keys, options, profile",
+    [
+        ({}, ("noatime",), "default"),
+        ({"mount_profile": "default"}, ("noatime",), "default"),
+        ({"mount_profile": "benchmark_2016"}, ("noatime", "nodiratime", "nodelalloc", "barrier=0", "data=writeback"), "benchmark_2016"),
+        ({"mount_profile": "benchmark_2016", "errors": "panic"}, (*_options.PROFILES["benchmark_2016"], "errors=panic"), "benchmark_2016"),
+        ({"mount_options": ["noatime"]}, ("noatime",), ""),
+        ({"mount_options": []}, (), ""),
+    ],
+)
+def test_mount_profiles(keys, options, profile):
+    """A profile is a list of options; whether they may be is judged when the devices are known."""
+    found = read_stacks(volume(**keys))[0].volumes[0]
+    assert (found.mount_options, found.mount_profile) == (options, profile)
 
 
 def test_shares_that_add_up_to_a_hundred():
