@@ -26,6 +26,7 @@ def pair(*caches, belief="write back", **more):
     host = Host()
     for cache in caches or (ON, ON):
         devno = host.disk(write_cache=belief, **more)
+        host.seen.caches.pop(devno)
         if cache is not None:
             host.seen.caches[devno] = cache
     return host
