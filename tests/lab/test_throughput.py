@@ -115,7 +115,7 @@ def article() -> Iterator[dict[str, tuple[dict[str, Any], float]]]:
     yield rows
     print("\nlayout                                        job          MiB/s    raw  share  interval        writes x  CPU busy")
     for name, (found, factor) in rows.items():
-        for job in found["jobs"]:
+        for job in (one for one in found["jobs"] if one["share"] is not None):
             print(
                 f"{LAYOUTS[name].title:45s} {job['name']:10s} {job['stack_mib_s']:7.1f} {job['raw_mib_s']:6.1f} {job['share']:6.3f}"
                 f"  {job['low']:.3f} to {job['high']:.3f}  {factor:8.2f} {job['cpu_busy']:8.2f}"
