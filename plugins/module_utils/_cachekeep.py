@@ -222,7 +222,7 @@ state_of() {
         esac
         ;;
     nvme)
-        answer=$("$2" get-feature "$3" --namespace-id=0 --feature-id=6 2>/dev/null) || return
+        answer=$("$2" get-feature "$3" --namespace-id=0xffffffff --feature-id=6 2>/dev/null) || return
         case ${answer##*[Vv]alue:} in
         *[13579bdfBDF]) state=on ;;
         *) state=off ;;

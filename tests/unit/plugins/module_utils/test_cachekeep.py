@@ -30,7 +30,7 @@ def test_rules():
     assert rules(SCSI_OFF)[0].endswith('ATTRS{wwid}=="naa.6001", RUN+="/usr/bin/sdparm --quiet --clear=WCE $devnode"')
     assert rules(SCSI)[0].endswith("""RUN+="/usr/bin/sdparm --quiet --set=WCE $devnode", RUN+="/bin/sh -c 'echo 1 > /sys$devpath/device/rescan'\"""")
     first, second = rules(NVME)
-    command = 'RUN+="/usr/sbin/nvme set-feature $devnode --namespace-id=0 --feature-id=6 --value=0"'
+    command = 'RUN+="/usr/sbin/nvme set-feature $devnode --namespace-id=0xffffffff --feature-id=6 --value=0"'
     assert 'ATTR{wwid}=="eui.7000"' in first and first.endswith(command)
     assert 'ENV{NVME_EVENT}=="connected", ATTR{serial}=="S7", ATTR{model}=="Flash 9"' in second and second.endswith(command)
 
