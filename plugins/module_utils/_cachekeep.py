@@ -214,8 +214,8 @@ state_of() {
         esac
         ;;
     scsi)
-        answer=$("$2" --quiet --get=WCE "$3" 2>/dev/null) || return
-        answer=${answer#*WCE}
+        answer=$("$2" --get=WCE "$3" 2>/dev/null) || return
+        answer=${answer##*WCE}
         case ${answer%%[[]*} in
         *1*) state=on ;;
         *0*) state=off ;;

@@ -116,10 +116,10 @@ esac
 SDPARM = r"""#!/bin/sh
 for node; do :; done
 file=@TOP@/drives/${node##*/}
-case $2 in
---get=WCE) [ -e $file.mute ] && exit 5; echo "WCE           $(cat $file)  [cha: y, def:  1, sav:  1]" ;;
---set=WCE) echo "$*" >> @TOP@/calls; echo 1 > $file ;;
---clear=WCE) echo "$*" >> @TOP@/calls; echo 0 > $file ;;
+case $1,$2 in
+--get=WCE,*) [ -e $file.mute ] && exit 5; echo "    $node: QEMU      QEMU HARDDISK     2.5+"; echo "WCE           $(cat $file)  [cha: y, def:  1, sav:  1]" ;;
+--quiet,--set=WCE) echo "$*" >> @TOP@/calls; echo 1 > $file ;;
+--quiet,--clear=WCE) echo "$*" >> @TOP@/calls; echo 0 > $file ;;
 esac
 """
 NVME_CLI = r"""#!/bin/sh
