@@ -44,6 +44,7 @@ class Identity(NamedTuple):
     controller: str = ""
     nsid: int = 0
     test: str = ""
+    ata: bool = False  # it takes ATA commands, whatever translates them
 
     @property
     def key(self) -> str:
@@ -243,6 +244,7 @@ class Observation:
     signatures: Dict[str, List[Signature]] = field(default_factory=dict)
     filesystems: Dict[str, Ext4] = field(default_factory=dict)
     caches: Dict[str, WriteCache] = field(default_factory=dict)  # of the disks that were looked at closely
+    kept: Mapping[str, str] = field(default_factory=dict)  # identity → write cache state that the host keeps; empty where the keeping is damaged
     proofs: Dict[str, BlankProof] = field(default_factory=dict)
     faults: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be read
     busy: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be opened alone

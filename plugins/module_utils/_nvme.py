@@ -9,8 +9,10 @@
 """NVMe identify data, from the bytes of the command itself. Pure.
 
 Source: NVM Express Base Specification 2.0 Figure 275 (Identify Controller: SN 4, MN 24, FR 64, CNTLID 78,
-VWC 525) and NVM Command Set Specification 1.0 Figure 97 (Identify Namespace: NSZE 0, NSFEAT 24, NLBAF 25,
-FLBAS 26, DLFEAT 33, NPWG 64 … NOWS 72, LBAF from 128).
+ONCS 520, VWC 525), 5.15 (Get Features: Select in dword 10; capabilities in dword 0 of the answer: saveable bit 0,
+changeable bit 2), 5.27.1.4 (Volatile Write Cache, feature 06h: WCE is bit 0, scope is the controller) and NVM Command
+Set Specification 1.0 Figure 97 (Identify Namespace: NSZE 0, NSFEAT 24, NLBAF 25, FLBAS 26, DLFEAT 33, NPWG 64 … NOWS 72,
+LBAF from 128).
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ def parse_id_ctrl(raw: bytes) -> Dict[str, Any]:
         "firmware": raw[64:72].decode("ascii", "replace").strip(),
         "cntlid": struct.unpack_from("<H", raw, 78)[0],
         "vwc": raw[525],
+        "oncs": struct.unpack_from("<H", raw, 520)[0],
     }
 
 

@@ -21,7 +21,7 @@ import pwd
 import stat
 from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _parsers, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils import _cacheio, _cacheset, _devio, _parsers, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, Observation, PathState, Table
@@ -38,7 +38,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._tables import (
 # (argv) → (return code, standard output, standard error); runs with LC_ALL=C and without a shell.
 Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
 
-TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "fio", "udevadm")
+TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "fio", "udevadm", "hdparm", "sdparm", "nvme")
 OUR_PREFIX = "plumbline:"
 
 
@@ -71,6 +71,7 @@ def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Ite
     targets = _targets(seen, ask)
     for devno in targets:
         _read_device(seen, devno, overrides)
+    seen.kept = _cacheset.read_kept()
     _read_filesystems(seen, targets)
     _read_signatures(run, seen, targets)
     if ask.prove:
@@ -150,7 +151,7 @@ def _read_lvm(run: Runner, seen: Observation) -> None:
 
 
 def _read_device(seen: Observation, devno: str, overrides: Optional[Callable[[Node, Iterable[str]], Mapping[str, int]]]) -> None:
-    """Table and geometry of one disk. A disk that cannot be read is recorded as such, never as blank."""
+    """Table, geometry and write cache of one disk. A disk that cannot be read is recorded as such, never as blank."""
     node = seen.nodes[devno]
     id_ns = _devio.identify_namespace(node.path, node.identity.nsid) if node.identity.transport == "nvme" else None
     page = _sysfs.read_bytes("/sys/class/block/%s/device/vpd_pgb0" % node.name)
@@ -159,6 +160,8 @@ def _read_device(seen: Observation, devno: str, overrides: Optional[Callable[[No
     seen.geometries[devno] = make_geometry(node.limits, id_ns, parse_block_limits(page, node.limits.logical), stated)
     if id_ns:
         seen.namespaces[devno] = id_ns
+    if node.kind in ("disk", "loop"):
+        seen.caches[devno] = _cacheio.read_cache(node)
     if node.kind == "other":
         return
     try:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils._cache import Wish, plan_caches, step_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
     Geometry,
@@ -41,13 +42,14 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._tables import TYPE_
 
 BLOCK = 4096  # ext4's block size, always
 _NAMESPACE = uuid.UUID("6f0f5a3e-52c8-5a55-9a5c-2f7f5a1b7d10")  # of the identifiers made here
-_ORDER = ("partition", "striped_lvm", "filesystem")
+_ORDER = ("write_cache", "partition", "striped_lvm", "filesystem")
 # Which package brings a tool, by distribution family; the first family that the host names counts.
 _PACKAGES = {
     "debian": {"lvm": "lvm2", "sfdisk": "fdisk", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "mount", "fio": "fio"},
     "fedora": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
     "suse": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
 }
+_CACHE_PACKAGES = {"hdparm": "hdparm", "sdparm": "sdparm", "nvme": "nvme-cli"}  # in every family
 _FAMILIES = {
     "debian": "debian",
     "ubuntu": "debian",
@@ -97,11 +99,12 @@ class Plan:
 
     stacks: List[StackPlan]
     missing_packages: List[str]
+    cache_step: Optional[Dict[str, Any]] = None
 
     @property
     def steps(self) -> List[Dict[str, Any]]:
-        """What is to be done, in order; the mounts of all stacks are one step, the last."""
-        steps = [] if self.refusals else [step for stack in self.stacks for step in stack.steps]
+        """What is to be done, in order; the write caches of all stacks are one step, the first, and their mounts one, the last."""
+        steps = [] if self.refusals else ([self.cache_step] if self.cache_step else []) + [step for stack in self.stacks for step in stack.steps]
         mounts = [step for step in steps if step["action"] == "mount"]
         return [step for step in steps if step["action"] != "mount"] + ([_one_mount_step(mounts)] if mounts else [])
 
@@ -131,7 +134,7 @@ def overrides_for(stacks: Sequence[Stack], node: Node, links: Iterable[str]) -> 
 
 
 def make_plan(stacks: Sequence[Stack], seen: Observation, through: str = "filesystem") -> Plan:
-    """Plan all stacks of a host up to a layer: ``partition``, ``striped_lvm`` or ``filesystem``."""
+    """Plan all stacks of a host up to a layer: ``write_cache``, ``partition``, ``striped_lvm`` or ``filesystem``."""
     plans = []
     taken: Dict[str, str] = {}
     for spec in stacks:
@@ -145,15 +148,26 @@ def make_plan(stacks: Sequence[Stack], seen: Observation, through: str = "filesy
         except PlumblineError as fault:
             plan.refusals.append("%s: %s" % (spec.name, fault.msg))
             plan.refusals += fault.reasons
-    return Plan(plans, missing_packages(seen, stacks, through))
+    step = _plan_caches(plans, seen)
+    packages = set(missing_packages(seen, stacks, through) + packages_of(seen, step_tools(seen, step) if step else []))
+    return Plan(plans, sorted(packages), step)
+
+
+def _plan_caches(plans: Sequence[StackPlan], seen: Observation) -> Optional[Dict[str, Any]]:
+    """The step of the whole host: a controller's cache is that of all namespaces behind it, in whichever stacks they are."""
+    wishes = [Wish(plan.spec.name, leg.devno, plan.spec.write_cache) for plan in plans for leg in plan.legs]
+    step, refusals = plan_caches(seen, wishes)
+    for plan in plans:
+        plan.refusals += ["%s: %s" % (plan.spec.name, reason) for reason in refusals.get(plan.spec.name, [])]
+    return step
 
 
 def missing_packages(seen: Observation, stacks: Sequence[Stack], through: str) -> List[str]:
     """The packages that bring the tools which are wanted and not there."""
-    wanted = ["sfdisk", "wipefs"]
-    if _ORDER.index(through) >= 1 and any(stack.layout == "striped" for stack in stacks):
+    wanted = ["sfdisk", "wipefs"] if _ORDER.index(through) >= 1 else ["wipefs"]
+    if _ORDER.index(through) >= 2 and any(stack.layout == "striped" for stack in stacks):
         wanted.append("lvm")
-    if _ORDER.index(through) >= 2:
+    if _ORDER.index(through) >= 3:
         wanted += ["mkfs.ext4", "mount"]
     return packages_of(seen, wanted)
 
@@ -161,7 +175,8 @@ def missing_packages(seen: Observation, stacks: Sequence[Stack], through: str) -
 def packages_of(seen: Observation, wanted: Iterable[str]) -> List[str]:
     """The packages of the host's distribution that bring those of these tools that are not there."""
     family = next((_FAMILIES[word] for word in seen.distribution if word in _FAMILIES), "debian")
-    return sorted({_PACKAGES[family][tool] for tool in wanted if tool not in seen.tools})
+    packages = {**_PACKAGES[family], **_CACHE_PACKAGES}
+    return sorted({packages[tool] for tool in wanted if tool not in seen.tools})
 
 
 # --- which devices ---------------------------------------------------------------------------------
@@ -236,7 +251,7 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     spec = plan.spec
     plan.legs = [Leg(devno, index, seen.geometries[devno]) for index, devno in enumerate(devnos)]
     _check_legs(plan, seen)
-    if plan.refusals:
+    if plan.refusals or through == "write_cache":
         return
     _choose_sizes(plan, seen)
     _plan_partitions(plan, seen)

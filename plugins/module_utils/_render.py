@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._cache import state_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import BLOCK, Plan, StackPlan, ext4_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import Volume
@@ -66,13 +67,24 @@ _PARTS = (("partition", "partitions"), ("volume_group", "VG"), ("logical_volume"
 
 def diff(plan: Plan, seen: Observation) -> Dict[str, str]:
     """``before`` and ``after`` for ``--diff``: the stacks as found, and as the plan would leave them."""
-    before: List[str] = []
-    after: List[str] = []
+    before, after = draw_caches(plan.cache_step, seen)
     for stack in plan.stacks:
-        wanted = draw_wanted(stack, seen) if stack.legs else []
+        wanted = draw_wanted(stack, seen) if stack.legs and stack.planned else []
         after += wanted
         before += draw_found(stack, seen) if stack.steps else wanted
     return {"before": "\n".join(before) + "\n", "after": "\n".join(after) + "\n", "before_header": "stacks as found", "after_header": "stacks as planned"}
+
+
+def draw_caches(step: Optional[Mapping[str, Any]], seen: Observation) -> Tuple[List[str], List[str]]:
+    """The drives whose write cache, or whose keeping of it, is to change: as found, and as planned."""
+    before, after = [], []
+    for device in step["devices"] if step else ():
+        node = next(one for one in seen.nodes.values() if one.path == device["device"])
+        found, kept = state_of(seen.caches.get(node.devno, WriteCache())), seen.kept.get(node.identity.key, "")
+        head = "%s  %s  write cache " % (node.name, node.identity.serial or "-")
+        before.append(head + found + (", kept %s" % kept if kept else ""))
+        after.append(head + (found if device["state"] == "keep" else "%s, kept %s" % (device["state"], device["state"])))
+    return before, after
 
 
 def steps_report(plan: Plan) -> List[str]:

@@ -33,7 +33,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import (
 
 VARIABLES = ("plumbline_stacks", "plumbline_verify", "plumbline_install")
 LAYOUTS = ("striped", "separate")
-THROUGH = ("partition", "striped_lvm", "filesystem")
+THROUGH = ("write_cache", "partition", "striped_lvm", "filesystem")
+CACHE_STATES = ("keep", "on", "off")
 DISCARD_POLICIES = ("timer", "none")
 ERROR_POLICIES = ("continue", "remount-ro", "panic")
 ACCEPTABLE = ("shared_controller", "data_loss_on_power_cut", "stale_data_after_crash")
@@ -58,7 +59,10 @@ _SYSTEM_DIRECTORIES = frozenset(
 )
 _SYSTEM_TREES = ("/proc/", "/sys/", "/dev/", "/run/", "/boot/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib64/")
 
-_STACK_KEYS = ("name", "devices", "layout", "reserve", "stripe_size", "extent_size", "geometry", "volumes", "accept", "blank_proof")
+_STACK_KEYS = (
+    "name", "devices", "layout", "reserve", "stripe_size", "extent_size", "geometry", "volumes", "accept", "blank_proof",
+    "write_cache", "power_loss_protection",
+)  # fmt: skip
 _VOLUME_KEYS = (
     "name", "size", "mount", "label", "mount_options", "owner", "group", "mode", "errors", "bytes_per_inode",
     "discard", "selinux_context", "required_by", "lazy_init",
@@ -141,6 +145,8 @@ class Stack(NamedTuple):
     accept: Tuple[str, ...]
     blank_proof: str = "sampled"
     legs: int = 0
+    write_cache: str = "keep"
+    power_loss_protection: Tuple[str, ...] = ()  # serials of drives of which the operator states it
 
 
 def check_variables(names: Sequence[str]) -> None:
@@ -236,9 +242,26 @@ def _read_stack(raw: Any, where: str) -> Stack:
         accept=accept,
         blank_proof=choice(entry.get("blank_proof", "sampled"), ("sampled", "full"), where + ".blank_proof"),
         legs=legs,
+        write_cache=read_cache_state(entry.get("write_cache", "keep"), where + ".write_cache"),
+        power_loss_protection=_read_serials(entry.get("power_loss_protection", []), where + ".power_loss_protection"),
     )
     _check_layout(stack, entry, where)
     return stack
+
+
+def read_cache_state(value: Any, where: str) -> str:
+    """``keep``, ``on`` or ``off``. Without quotes the last two are booleans to YAML 1.1, as Ansible reads it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return choice(value, CACHE_STATES, where)
+
+
+def _read_serials(value: Any, where: str) -> Tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, (str, int)) and not isinstance(word, bool) and str(word).strip() for word in value):
+        raise PlumblineError("%s: found %s; wanted a list of serial numbers of drives, as device_info shows them" % (where, kind(value)))
+    serials = tuple(str(word).strip() for word in value)
+    _unique(serials, where + ": serial '%s' is named twice")
+    return serials
 
 
 def _check_layout(stack: Stack, entry: Mapping[str, Any], where: str) -> None:

@@ -169,6 +169,7 @@ def _read_identity(at: str, name: str) -> Identity:
         model=model if not vendor or vendor == "ATA" or vendor.startswith("0x") else "%s %s" % (vendor, model),
         firmware=read_text(device + "/rev"),
         transport=_transport(home),
+        ata=vendor == "ATA",  # what every SCSI/ATA translation answers, SAT-3 8.7.2
     )
 
 

@@ -68,7 +68,7 @@ devices:
       type: list
       elements: str
     identity:
-      description: C(key) (what the collection knows it by), C(wwid), C(serial), C(model), C(firmware), C(transport), C(controller) and C(nsid).
+      description: C(key) (what the collection knows it by), C(wwid), C(serial), C(model), C(firmware), C(transport), C(controller), C(nsid) and C(ata).
       type: dict
     size_bytes:
       description: Its size in bytes.
@@ -81,6 +81,20 @@ devices:
     queue:
       description: The kernel's own C(queue/) values in bytes, as they are.
       type: dict
+    write_cache:
+      description:
+        - The drive's volatile write cache by the drive's own word. C(present), C(enabled), C(changeable), C(saved) (the state
+          that it comes back with, where it can save one) and C(protected) (power-loss protection) are null where it does not say,
+          and C(fault) tells why it could not be asked. C(belief) is the same as RV(devices[].write_cache_belief).
+      type: dict
+      sample:
+        present: true
+        enabled: true
+        changeable: true
+        saved: null
+        protected: null
+        fault: ""
+        belief: write back
     write_cache_belief:
       description: What the kernel believes of the write cache. The device itself may differ.
       type: str
@@ -102,7 +116,9 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils._cache import shown, state_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._render import table
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, missing_devices, need_root, runner
@@ -121,6 +137,7 @@ def describe(seen, devno):
         "size_bytes": node.size,
         "geometry": geometry.as_dict(),
         "queue": node.limits._asdict(),
+        "write_cache": shown(seen.caches.get(devno), node.write_cache),
         "write_cache_belief": node.write_cache,
         "partitions": [
             {
@@ -141,15 +158,15 @@ def describe(seen, devno):
 
 def report(devices):
     """A table for people."""
-    rows = [("device", "model", "serial", "size", "block", "grain", "source of the grain", "state")]
+    rows = [("device", "model", "serial", "size", "block", "grain", "source of the grain", "write cache", "state")]
     for device in devices:
         geometry, identity = device["geometry"], device["identity"]
         state = ", ".join(dict.fromkeys(reason["name"] for reason in device["occupied"])) or "free"
         grain = human(geometry["grain"]["value"])
         source = geometry["grain"]["source"].split(":")[0]
-        rows.append(
-            (device["name"], identity["model"], identity["serial"], human(device["size_bytes"]), str(geometry["logical"]["value"]), grain, source, state)
-        )
+        cache = state_of(WriteCache(present=device["write_cache"]["present"], enabled=device["write_cache"]["enabled"]))
+        block = str(geometry["logical"]["value"])
+        rows.append((device["name"], identity["model"], identity["serial"], human(device["size_bytes"]), block, grain, source, cache, state))
     return table(rows)
 
 

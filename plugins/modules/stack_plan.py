@@ -13,7 +13,7 @@ short_description: Plan the storage of a database host, and prove what stands
 version_added: 0.1.0
 description:
   - Observes the host once and works out which steps remain to bring its storage stacks to what is asked, from the
-    partition table to the mount.
+    drives' write cache and the partition table to the mount.
   - Changes nothing. It reports C(changed) when steps remain, so that its diff, a drawing of the stacks as found and
     as planned, is printed in real runs as well as in check mode.
   - Refuses, with every reason at once, where a device is not blank, is in use, or cannot be told from another, and
@@ -31,7 +31,7 @@ options:
     description:
       - Plan up to this layer and stop. Sizes and addresses are those of the whole stack all the same.
     type: str
-    choices: [partition, striped_lvm, filesystem]
+    choices: [write_cache, partition, striped_lvm, filesystem]
     default: filesystem
   verify:
     description:
@@ -61,6 +61,7 @@ notes:
 seealso:
   - module: plumbline.ssd.stack_info
   - module: plumbline.ssd.aligned_partition
+  - module: plumbline.ssd.write_cache
 author:
   - the plumbline.ssd authors (@plumbline)
 """
@@ -87,7 +88,7 @@ RETURN = r"""
 steps:
   description: >-
       What remains to be done, in order. Each has C(action), C(summary) and what the role that carries it out needs.
-      A step is of one C(stack), but for the mounts: those of the whole host are the last step.
+      A step is of one C(stack), but for the write caches and the mounts: those of the whole host are the first and the last step.
   returned: success
   type: list
   elements: dict
@@ -196,7 +197,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "stacks": {"type": "list", "elements": "dict", "required": True},
-            "through": {"type": "str", "choices": ["partition", "striped_lvm", "filesystem"], "default": "filesystem"},
+            "through": {"type": "str", "choices": ["write_cache", "partition", "striped_lvm", "filesystem"], "default": "filesystem"},
             "verify": {"type": "dict"},
             "variables": {"type": "list", "elements": "str", "default": []},
         },

@@ -93,6 +93,33 @@ class Bench:
             plugging.attach(self.paths, new[at : at + BATCH], fresh=True)
         return plugging.show(self.paths, wanted)
 
+    def boot_again(self) -> dict[str, Disk]:
+        """A new boot of a new machine with the same root and the same disks, whose settings are those that they come with."""
+        self.guest.close()
+        with states.exclusive(self.paths):
+            machine.down(self.paths, keep=True)
+            machine.up(self.paths, machine.Wish())
+            self._show([disk for disk in machine.require_up(self.paths).disks() if disk.name in self.disks])
+        return self.disks
+
+    def pull(self, *disks: Disk) -> None:
+        """Unplug disks that nothing stands on; their contents are kept for plug()."""
+        with states.exclusive(self.paths):
+            plugging.detach(self.paths, [disk.name for disk in disks], release=False)
+
+    def plug(self, *disks: Disk) -> dict[str, Disk]:
+        """Plug pulled disks in again, with their contents and the settings that they come with. Kernel names may be others."""
+        with states.exclusive(self.paths):
+            state = machine.require_up(self.paths)
+            names = {disk.name for disk in disks}
+            plugging.attach(self.paths, [disk for disk in state.stored_disks() if disk.name in names], fresh=False)
+            self._show([disk for disk in machine.require_up(self.paths).disks() if disk.name in self.disks])
+        return self.disks
+
+    def _show(self, disks: list[LabDisk]) -> None:
+        shown = plugging.show(self.paths, disks)
+        self.disks = {name: Disk(name, at["device"], best_link(at["by_id"]), at["serial"]) for name, at in shown.items()}
+
     def clean(self, *disks: Disk) -> None:
         """Empty the disks (none named: all) and put the guest's fstab, mount points and LVM state back."""
         paths = " ".join(disk.path for disk in disks or self.disks.values())

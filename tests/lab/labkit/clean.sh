@@ -31,6 +31,12 @@ if [ "$what" = all ]; then
     cmp -s /etc/fstab.lab /etc/fstab || { cp /etc/fstab.lab /etc/fstab; reload=yes; }
     compgen -G '/etc/systemd/system/*.d/50-plumbline-*.conf' > /dev/null && { rm -rf /etc/systemd/system/*.d/50-plumbline-*.conf; reload=yes; }
 fi
+if [ "$what" = all ] && compgen -G '/etc/*/*/*plumbline-write-cache*' > /dev/null; then
+    systemctl disable --quiet --now plumbline-write-cache.timer plumbline-write-cache.service 2>/dev/null
+    rm -rf /etc/systemd/system/plumbline-write-cache.* /etc/udev/rules.d/*-plumbline-write-cache.rules /etc/plumbline
+    udevadm control --reload
+    reload=yes
+fi
 for disk in "$@"; do
     name=$(basename "$(realpath "$disk")")
     blockdev --setrw "/dev/$name"

@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 import yaml
 
-ORDER = ("partition", "striped_lvm", "filesystem")
+ORDER = ("write_cache", "partition", "striped_lvm", "filesystem")
 _KEYWORDS = {"name", "loop", "loop_control", "environment", "become", "register", "when", "changed_when", "tags", "no_log"}
 _JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
 
@@ -59,7 +59,7 @@ def defaults(role: Path) -> dict[str, Any]:
 
 
 def tasks_for(root: Path, steps: Sequence[Mapping[str, Any]]) -> Iterator[Task]:
-    """The module calls by which the roles partition, striped_lvm and filesystem carry out these steps."""
+    """The module calls by which the roles of the layers carry out these steps."""
     for role in ORDER:
         for task in task_file(root / "roles" / role / "tasks" / "apply.yml"):
             (module,) = (key for key in task if key not in _KEYWORDS)

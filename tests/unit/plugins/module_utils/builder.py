@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._cache import neighbours
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import (
     BlankProof,
@@ -23,6 +24,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import (
     Table,
     TableEntry,
     Vg,
+    WriteCache,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
@@ -92,6 +94,7 @@ class Host:
         self.seen.links[link] = devno
         for path in ("/dev/disk/by-id/" + link, "/dev/" + name):
             self.seen.paths[path] = devno
+        self.seen.caches[devno] = WriteCache(present=True, enabled=True, changeable=True) if kind == "disk" else WriteCache(fault="a loop device")
         if blank:
             self.seen.proofs[devno] = BlankProof(128 * MIB, 1024)
         return devno
@@ -168,6 +171,17 @@ class Host:
     def carry_out(self, step):
         """Do one step of a plan to the host in memory."""
         getattr(self, "_do_" + step["action"])(step)
+
+    def _do_write_cache(self, step):
+        for device in step["devices"]:
+            devno = next(n.devno for n in self.seen.nodes.values() if n.path == device["device"])
+            key = self.seen.nodes[devno].identity.key
+            self.seen.kept = {one: state for one, state in self.seen.kept.items() if one != key}
+            if device["state"] == "keep":
+                continue
+            for node in neighbours(self.seen, devno):
+                self.seen.caches[node.devno] = self.seen.caches[node.devno]._replace(enabled=device["state"] == "on")
+            self.seen.kept = dict(self.seen.kept, **{key: device["state"]})
 
     def _do_partition(self, step):
         for device in step["devices"]:

@@ -42,7 +42,7 @@ def test_id_ctrl_trims_both_ends():
     struct.pack_into("<H", raw, 78, 5)
     raw[525] = 7
     found = _nvme.parse_id_ctrl(bytes(raw))
-    assert found == {"serial": "THNSN5512GPU", "model": "THNSN5512GPU7 TOSHIBA", "firmware": "57DA4103", "cntlid": 5, "vwc": 7}
+    assert found == {"serial": "THNSN5512GPU", "model": "THNSN5512GPU7 TOSHIBA", "firmware": "57DA4103", "cntlid": 5, "vwc": 7, "oncs": 0}
 
 
 @pytest.mark.parametrize("units", [(0, 0, 0, 0, 0), (7, 7, 7, 7, 7), (31, 0, 31, 0, 31), (255, 0, 0, 0, 255), (65535, 1, 2, 3, 65535)])

@@ -18,7 +18,7 @@ GOOD = {
     "volumes": [{"name": "data", "size": "70%", "mount": "/data01"}, {"name": "wal", "size": "20%", "mount": "/data02"}],
 }
 GONE = object()
-STACK_KEYS = "valid keys: name, devices, layout, reserve, stripe_size, extent_size, geometry, volumes, accept, blank_proof"
+STACK_KEYS = "valid keys: name, devices, layout, reserve, stripe_size, extent_size, geometry, volumes, accept, blank_proof, write_cache, power_loss_protection"
 VOLUME_KEYS = (
     "valid keys: name, size, mount, label, mount_options, owner, group, mode, errors, bytes_per_inode, discard, selinux_context, required_by, lazy_init"
 )
@@ -169,7 +169,7 @@ BAD = [
     (stack(extent_size="100MiB"), S + ".extent_size: 100 MiB does not fit; wanted a power of two of at least 1 MiB"),
     (stack(extent_size="512KiB"), S + ".extent_size: 512 KiB does not fit; wanted a power of two of at least 1 MiB"),
     (stack(stripe_size="2MiB", extent_size="1MiB"), S + ".stripe_size: 2 MiB is larger than extent_size 1 MiB"),
-    # accept, blank_proof
+    # accept, blank_proof, write_cache, power_loss_protection
     (stack(accept="shared_controller"), S + ".accept: found a string; wanted a list of strings"),
     (stack(accept=["shared_controler"]), S + (
         ".accept: 'shared_controler' is not known (did you mean 'shared_controller'?); wanted one of "

@@ -1,0 +1,37 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""ATA identify data, from the bytes of IDENTIFY DEVICE. Pure.
+
+Source: ACS-3 7.12.7. Words 82-83 count where bits 15:14 of word 83 are 01b, words 85-87 where those of word 87 are.
+Bit 5 of word 82: the volatile write cache is supported; of word 85: it is enabled.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple, Optional
+
+
+class AtaCache(NamedTuple):
+    """The volatile write cache by words 82 and 85. None: the drive does not say."""
+
+    supported: Optional[bool]
+    enabled: Optional[bool]
+
+
+def parse_identify(raw: bytes) -> AtaCache:
+    """Read IDENTIFY DEVICE (512 bytes, little-endian words)."""
+    if len(raw) < 512:
+        return AtaCache(None, None)
+    words = struct.unpack_from("<256H", raw)
+    supported = bool(words[82] & 1 << 5) if words[83] >> 14 == 1 else None
+    enabled = bool(words[85] & 1 << 5) if words[87] >> 14 == 1 else None
+    if supported is False:
+        enabled = False
+    return AtaCache(supported, enabled)

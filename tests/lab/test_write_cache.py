@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The write cache of real ATA, SCSI and NVMe disks: set, kept over boots, hot-plug and resets, and left to itself again.
+
+Of each kind there are two: number 0 is kept as asked, number 1 is only set, which is what each of these tests is worth
+without our rule. A new boot and a plugging come with the drive's default, which is on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from labkit.bench import Bench, Disk
+from labkit.harness import HOME, Harness
+from labkit.specs import assert_error, assert_refused, said, stack
+from labkit.targets import fixed_scsi, nvme_target
+
+BUSES = {"ata": "sata", "scsi": "scsi", "nvme": "nvme"}
+KINDS = tuple(BUSES)
+DISKS = [{"name": f"wc{kind}{number}", "bus": bus, "size": "64MiB", "serial": f"WC{kind.upper()}{number}"} for kind, bus in BUSES.items() for number in (0, 1)]
+RULES = "/etc/udev/rules.d/90-plumbline-write-cache.rules"
+FILES = (
+    RULES,
+    "/etc/plumbline/write-cache",
+    "/etc/systemd/system/plumbline-write-cache.service",
+    "/etc/systemd/system/plumbline-write-cache.timer",
+    "/var/lib/plumbline/write_cache.json",
+)
+UNITS = "plumbline-write-cache.timer plumbline-write-cache.service"
+TOOLS = {"ata": "hdparm", "scsi": "sdparm", "nvme": "nvme-cli"}
+# Each by another way than the module's, which asks by ioctl.
+ASK = {
+    "ata": "hdparm -I {0} | grep -q '^[[:blank:]]*[*][[:blank:]]*Write cache$' && echo on || echo off",
+    "scsi": "sdparm --quiet --get=WCE {0} | grep -q '^WCE  *1' && echo on || echo off",
+    "nvme": "nvme get-feature {0} -n 0xffffffff -f 6 | grep -q ':0*x*0*1$' && echo on || echo off",
+}
+SET = {
+    "ata": "hdparm -q -W{1} {0}",
+    "scsi": "sdparm --quiet --set=WCE={1} {0}",
+    "nvme": "nvme set-feature {0} -n 0xffffffff -f 6 -v {1} > /dev/null",
+}
+
+
+@pytest.fixture(scope="module")
+def drives(bench: Bench) -> Iterator[Bench]:
+    """All six, which have to be there at boot, since QEMU plugs in no SATA disk. `drives.disks` has them by name."""
+    bench.replace(DISKS, restart=True)
+    yield bench
+    bench.guest.must("rm -rf /etc/lab-witness-* /etc/systemd/system/lab-witness-* /etc/systemd/system/pl-wc*.mount.d; systemctl daemon-reload")
+    bench.replace([], restart=True)
+
+
+def disk_of(bench: Bench, kind: str, number: int = 0) -> Disk:
+    return bench.disks[f"wc{kind}{number}"]
+
+
+def link(disk: Disk) -> str:
+    return f"/dev/disk/by-id/{disk.by_id}"
+
+
+def state(harness: Harness, kind: str, disk: Disk) -> str:
+    """What the drive says, by the tool."""
+    return harness.must(ASK[kind].format(link(disk))).strip()
+
+
+def put(harness: Harness, kind: str, disk: Disk, wanted: str) -> None:
+    """Set it behind the collection's back."""
+    harness.must(SET[kind].format(link(disk), int(wanted == "on")))
+
+
+def call(harness: Harness, *asked: tuple[Disk, str], check: bool = False, **options: Any) -> dict[str, Any]:
+    return harness.module("write_cache", {"devices": [{"device": disk.by_id, "state": wanted} for disk, wanted in asked], **options}, check=check)
+
+
+def ok(result: dict[str, Any]) -> dict[str, Any]:
+    assert not result["failed"], said(result)
+    return result
+
+
+def kept_files(harness: Harness) -> str:
+    """Names, sizes and times of what keeps the settings."""
+    return harness.run("stat -c '%n %s %y' " + " ".join(FILES) + " 2>/dev/null")[1]
+
+
+def forget(harness: Harness, bench: Bench) -> None:
+    """Every drive left to itself."""
+    ok(call(harness, *((disk, "keep") for disk in bench.disks.values())))
+    assert kept_files(harness) == ""
+
+
+# --- what a drive says -----------------------------------------------------------------------------
+
+
+def test_what_the_drives_say(harness: Harness, drives: Bench) -> None:
+    """device_info asks the drive; the virtual disk of the root cannot be asked, and is no guess."""
+    found = {one["identity"]["serial"]: one["write_cache"] for one in ok(harness.module("device_info", {}))["devices"]}
+    for kind in KINDS:
+        disk = disk_of(drives, kind)
+        told = found[disk.serial]
+        assert (told["present"], told["enabled"], told["saved"], told["protected"], told["fault"]) == (True, True, None, None, ""), (kind, told)
+        assert told["changeable"] is (None if kind == "ata" else True), (kind, told)
+        assert told["belief"] == "write back"
+    root = next(told for serial, told in found.items() if serial.startswith("PLUMBROOT"))
+    assert root["enabled"] is None and "virtio" in root["fault"]
+
+
+# --- states ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("before", "asked"), [("on", "off"), ("off", "on"), ("off", "keep")])
+def test_first_run_rerun_and_check(harness: Harness, drives: Bench, kind: str, before: str, asked: str) -> None:
+    """Check writes nothing, the first run sets, the second changes nothing, and the plan has no step left."""
+    disk, wanted = disk_of(drives, kind), before if asked == "keep" else asked
+    put(harness, kind, disk, before)
+    specs = [{**stack([disk], "separate"), "volumes": [{"name": "data"}], "write_cache": asked}]
+    plan = ok(harness.module("stack_plan", {"stacks": specs, "through": "write_cache"}))
+    assert [step["devices"][0]["state"] for step in plan["steps"]] == ([] if asked == "keep" else [asked])
+    with drives.untouched(disk):
+        checked = ok(call(harness, (disk, asked), check=True))
+    assert (checked["changed"], checked["devices"][0]["before"], checked["devices"][0]["after"]) == (asked != "keep", before, wanted)
+    assert state(harness, kind, disk) == before and kept_files(harness) == ""
+    first = ok(call(harness, (disk, asked)))
+    assert first["changed"] is (asked != "keep") and state(harness, kind, disk) == wanted
+    (told,) = first["devices"]
+    assert (told["before"], told["after"], told["kept"], told["findings"]) == (before, wanted, "" if asked == "keep" else asked, [])
+    assert told["belief"] == "write back" if wanted == "on" else told["belief"] in ("write back", "write through")
+    files = kept_files(harness)
+    assert len(files.splitlines()) == (0 if asked == "keep" else len(FILES))
+    again = ok(call(harness, (disk, asked)))
+    assert again["changed"] is False and kept_files(harness) == files and state(harness, kind, disk) == wanted
+    assert harness.module("stack_plan", {"stacks": specs, "through": "write_cache"})["steps"] == []
+    specs[0]["write_cache"] = "keep"
+    left = harness.module("stack_plan", {"stacks": specs, "through": "write_cache"})["steps"]
+    assert [step["devices"][0]["state"] for step in left] == ([] if asked == "keep" else ["keep"])
+    harness.apply(left)
+    assert state(harness, kind, disk) == wanted and kept_files(harness) == ""
+    assert harness.run(f"systemctl is-active {UNITS}")[1].split() == ["inactive", "inactive"]
+    put(harness, kind, disk, "on")
+
+
+def test_all_drives_in_one_call_and_by_the_plan(harness: Harness, drives: Bench) -> None:
+    specs = [
+        {**stack([disk], "separate", name=f"s{kind}"), "volumes": [{"name": kind}], "write_cache": "off"}
+        for kind, disk in ((kind, disk_of(drives, kind)) for kind in KINDS)
+    ]
+    plan = ok(harness.module("stack_plan", {"stacks": specs, "through": "write_cache"}))
+    (step,) = plan["steps"]
+    assert len(step["devices"]) == len(KINDS) and plan["missing_packages"] == []
+    harness.apply(plan["steps"])
+    assert [state(harness, kind, disk_of(drives, kind)) for kind in KINDS] == ["off"] * 3
+    assert ok(harness.module("stack_plan", {"stacks": specs, "through": "write_cache"}))["changed"] is False
+    harness.must(f"systemctl is-enabled {UNITS}")
+    assert harness.run("systemd-analyze verify --man=no default.target 2>&1 | grep -E 'cycle|plumbline'")[1] == ""
+    for kind in KINDS:
+        disk = disk_of(drives, kind)
+        told = harness.must(f"udevadm test --action=add /sys/class/block/{disk.kernel} 2>&1; true")
+        assert TOOLS[kind].split("-", maxsplit=1)[0] in told.split("run:")[-1] or "write-cache" in told, told[-1500:]
+    harness.must(f"echo '# meddled' >> {RULES}")
+    (step,) = ok(harness.module("stack_plan", {"stacks": specs, "through": "write_cache"}))["steps"]
+    harness.apply([step])
+    assert harness.module("stack_plan", {"stacks": specs, "through": "write_cache"})["steps"] == []
+    forget(harness, drives)
+    for kind in KINDS:
+        put(harness, kind, disk_of(drives, kind), "on")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_belief_that_drops_flushes_is_mended(harness: Harness, drives: Bench, kind: str) -> None:
+    """Somebody wrote queue/write_cache. Left to itself that is a critical finding; asked on, the kernel is made to look again."""
+    disk = disk_of(drives, kind)
+    harness.must(f"echo 'write through' > /sys/block/{disk.kernel}/queue/write_cache")
+    (finding,) = ok(call(harness, (disk, "keep")))["devices"][0]["findings"]
+    assert finding["level"] == "error" and disk.serial in finding["text"] and "flushes are dropped" in finding["text"]
+    told = ok(call(harness, (disk, "on"), persist=False))
+    assert told["changed"] is True and told["devices"][0]["belief"] == "write back" and told["devices"][0]["findings"] == []
+    assert harness.must(f"cat /sys/block/{disk.kernel}/queue/write_cache").strip() == "write back"
+
+
+# --- drives that do not do as they are told, and hosts that cannot ---------------------------------
+
+
+def test_a_virtual_disk_is_refused(harness: Harness, drives: Bench) -> None:
+    result = harness.module("write_cache", {"devices": [{"device": "/dev/vda", "state": "off"}]})
+    assert_error(result, "device vda (PLUMBROOT)", "virtio", "wanted off", "write keep")
+    assert kept_files(harness) == ""
+
+
+@pytest.mark.parametrize(("cache", "wanted"), [(True, "off"), (False, "on")])
+def test_a_drive_that_says_it_cannot_be_changed(harness: Harness, drives: Bench, cache: bool, wanted: str) -> None:
+    """Nothing is set on the others of the call either, and the plan refuses as well."""
+    good = disk_of(drives, "nvme")
+    with fixed_scsi(drives, harness, cache) as fixed:
+        assert_error(call(harness, (good, "off"), (fixed, wanted)), fixed.kernel, f"is {'on' if cache else 'off'}", "cannot be changed", f"wanted {wanted}")
+        assert state(harness, "nvme", good) == "on" and kept_files(harness) == ""
+        assert_refused(harness, [{**stack([fixed], "separate"), "volumes": [{"name": "data"}], "write_cache": wanted}], "cannot be changed")
+        told = ok(call(harness, (fixed, "on" if cache else "off")))
+        assert told["changed"] is False and told["devices"][0]["kept"] == ""
+
+
+def test_a_controller_that_refuses_and_one_that_is_shared(harness: Harness, drives: Bench) -> None:
+    """The kernel's NVMe target has a write cache and takes no Set Features for it. What was set before it is put back."""
+    good = disk_of(drives, "scsi")
+    with nvme_target(drives, harness, disk_of(drives, "ata"), disk_of(drives, "ata", 1)) as (first, second):
+        assert_error(call(harness, (first, "off")), first.kernel, f"behind which is also {second.kernel}", "wanted all namespaces behind it")
+        assert_error(call(harness, (first, "off"), (second, "on")), "wanted off here and another state")
+        refused = call(harness, (good, "off"), (first, "off"), (second, "off"))
+        assert_error(refused, f"{first.kernel} (SHAREDSSD01)", "its write cache is on and nvme refused to change it", "wanted off")
+        assert state(harness, "scsi", good) == "on" and kept_files(harness) == ""
+
+
+def test_drives_of_which_one_undoes_the_other(harness: Harness, drives: Bench) -> None:
+    """scsi_debug has one caching page for all its disks: setting the second takes the first back, without an error of any tool."""
+    with drives.scsi_debug(2) as (first, second):
+        result = call(harness, (first, "off"), (second, "on"))
+        assert_error(result, second.kernel, "its write cache is off", "wanted on")
+        assert [state(harness, "scsi", disk) for disk in (first, second)] == ["on", "on"] and kept_files(harness) == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tool_is_missing(harness: Harness, drives: Bench, kind: str) -> None:
+    tool = harness.must(f"readlink -f $(command -v {TOOLS[kind].split('-', maxsplit=1)[0]})").strip()
+    disk, other = disk_of(drives, kind), disk_of(drives, "scsi" if kind != "scsi" else "ata")
+    harness.must(f"mv {tool} {tool}.away")
+    try:
+        assert_error(call(harness, (other, "off"), (disk, "off")), f"install the package {TOOLS[kind]}")
+        specs = [{**stack([disk], "separate"), "volumes": [{"name": "data"}], "write_cache": "off"}]
+        assert ok(harness.module("stack_plan", {"stacks": specs}))["missing_packages"] == [TOOLS[kind]]
+        assert ok(harness.module("stack_plan", {"stacks": [{**specs[0], "write_cache": "keep"}]}))["missing_packages"] == []
+    finally:
+        harness.must(f"mv {tool}.away {tool}")
+    assert kept_files(harness) == ""
+    for one, disk_kind in ((disk, kind), (other, "scsi" if kind != "scsi" else "ata")):
+        assert state(harness, disk_kind, one) == "on"
+
+
+def test_not_root(harness: Harness, drives: Bench) -> None:
+    asked = {"module": "plumbline.ssd.write_cache", "args": {"devices": [{"device": "/dev/vda", "state": "off"}]}, "check": False, "diff": False}
+    program = f"""
+import os, sys
+sys.path.insert(0, {HOME!r})
+import guest_server
+guest_server.load({asked["module"]!r})
+os.setuid(65534)
+guest_server.run_module({asked!r})
+"""
+    code, out, err = harness.run(f"python3 - <<'PROGRAM'\n{program}PROGRAM")
+    assert code == 1 and "root is missing" in out and "become: true" in out, out + err
+
+
+@pytest.mark.parametrize("name", ["scsi-nosuchdrive", "nvme-WCNVME"])
+def test_a_drive_that_is_not_there(harness: Harness, drives: Bench, name: str) -> None:
+    good = disk_of(drives, "scsi")
+    result = harness.module("write_cache", {"devices": [{"device": good.by_id, "state": "off"}, {"device": name, "state": "off"}]})
+    assert_error(result, f"device /dev/disk/by-id/{name} is not there")
+    assert state(harness, "scsi", good) == "on"
+
+
+# --- kept ------------------------------------------------------------------------------------------
+
+
+def witness(harness: Harness, kind: str, disk: Disk) -> None:
+    """A filesystem in fstab, and a unit that writes down what the drive says right before that is mounted."""
+    # The filesystem is on the whole disk, so that nothing but the disk's own event stands between it and the mount.
+    harness.must(
+        f"mkfs.ext4 -q -F {link(disk)}; udevadm settle; mkdir -p /pl/{disk.name}; uuid=$(blkid -o value -s UUID {link(disk)})\n"
+        f"echo UUID=$uuid /pl/{disk.name} ext4 noatime,nofail,x-systemd.device-timeout=60s 0 0 >> /etc/fstab\n"
+        f"device=$(systemd-escape --path --suffix=device /dev/disk/by-uuid/$uuid)\n"
+        f"cat > /etc/systemd/system/lab-witness-{disk.name}.service <<UNIT\n[Unit]\nDefaultDependencies=no\nAfter=$device\nRequires=$device\n"
+        f"[Service]\nType=oneshot\nExecStart=/bin/bash /etc/lab-witness-{disk.name}\nUNIT\n"
+        f"cat > /etc/lab-witness-{disk.name} <<'ASK'\n({ASK[kind].format(link(disk))}) > /run/witness-{disk.name}\nASK\n"
+        f"mkdir -p /etc/systemd/system/pl-{disk.name}.mount.d\n"
+        f"printf '[Unit]\\nRequires=lab-witness-{disk.name}.service\\nAfter=lab-witness-{disk.name}.service\\n' "
+        f"> /etc/systemd/system/pl-{disk.name}.mount.d/witness.conf; systemctl daemon-reload"
+    )
+
+
+def witnessed(bench: Bench, disk: Disk) -> str:
+    """What the drive said before the mount."""
+    bench.wait(f"systemctl is-active --quiet pl-{disk.name}.mount", 60)
+    return bench.guest.must(f"cat /run/witness-{disk.name}").strip()
+
+
+@pytest.fixture(scope="module")
+def kept(harness: Harness, drives: Bench) -> Bench:
+    """All six are off, with a filesystem each; the first of each kind is kept so, the second is not."""
+    for kind in KINDS:
+        for number in (0, 1):
+            witness(harness, kind, disk_of(drives, kind, number))
+    ok(call(harness, *((disk_of(drives, kind, 1), "off") for kind in KINDS), persist=False))
+    assert kept_files(harness) == ""
+    ok(call(harness, *((disk_of(drives, kind), "off") for kind in KINDS)))
+    assert states(harness, drives) == [("off", "off")] * 3
+    return drives
+
+
+def states(harness: Harness, bench: Bench, kinds: Sequence[str] = KINDS) -> list[tuple[str, str]]:
+    """(kept drive, its twin) of each kind."""
+    return [(state(harness, kind, disk_of(bench, kind)), state(harness, kind, disk_of(bench, kind, 1))) for kind in kinds]
+
+
+def until_off(harness: Harness, bench: Bench, kinds: Sequence[str], seconds: float) -> float:
+    """How long until the kept drives are off again."""
+    begin = time.monotonic()
+    while any(first != "off" for first, _second in states(harness, bench, kinds)):
+        assert time.monotonic() - begin < seconds, f"not off after {seconds} s: {states(harness, bench, kinds)}"
+    return time.monotonic() - begin
+
+
+def reset_without_an_event(harness: Harness, bench: Bench) -> None:
+    for kind in KINDS:
+        for number in (0, 1):
+            put(harness, kind, disk_of(bench, kind, number), "on")
+    until_off(harness, bench, KINDS, 10)
+    assert [second for _first, second in states(harness, bench)] == ["on"] * 3, "the twins have no rule"
+
+
+def test_a_default_that_came_back_without_any_event_is_off_within_ten_seconds(harness: Harness, kept: Bench) -> None:
+    """The timer finds it, says so once, and says nothing else."""
+    harness.must("journalctl --rotate --vacuum-time=1s > /dev/null 2>&1 || true; date +%s > /run/lab-since")
+    reset_without_an_event(harness, kept)
+    time.sleep(6)
+    said_so = harness.must("journalctl -o cat -u plumbline-write-cache.service --since @$(cat /run/lab-since)").splitlines()
+    assert len(said_so) == len(KINDS) and all("was set again" in line for line in said_so), said_so
+
+
+def test_without_rule_and_timer_the_default_stays(harness: Harness, kept: Bench) -> None:
+    harness.must(f"systemctl stop {UNITS}; mv {RULES} /run/; udevadm control --reload")
+    try:
+        for kind in KINDS:
+            put(harness, kind, disk_of(kept, kind), "on")
+        harness.must("nvme reset $(readlink -f /dev/disk/by-id/{} | sed 's/n[0-9]*$//')".format(disk_of(kept, "nvme").by_id))
+        time.sleep(11)
+        assert [first for first, _second in states(harness, kept)] == ["on"] * 3
+    finally:
+        harness.must(f"mv /run/{RULES.rsplit('/', 1)[-1]} {RULES}; udevadm control --reload; systemctl start {UNITS.split()[0]}")
+    until_off(harness, kept, KINDS, 10)
+
+
+def reset_of_a_controller(harness: Harness, bench: Bench) -> None:
+    """By the event of the reconnected controller alone."""
+    harness.must(f"systemctl stop {UNITS}")
+    try:
+        for number in (0, 1):
+            disk = disk_of(bench, "nvme", number)
+            put(harness, "nvme", disk, "on")
+            harness.must(f"nvme reset {disk.path.rsplit('n', 1)[0]}")
+        until_off(harness, bench, ["nvme"], 10)
+        assert states(harness, bench, ["nvme"]) == [("off", "on")]
+    finally:
+        harness.must(f"systemctl start {UNITS.split()[0]}")
+
+
+def test_a_controller_that_was_reset_is_off_again(harness: Harness, kept: Bench) -> None:
+    reset_of_a_controller(harness, kept)
+
+
+def replugged(harness: Harness, bench: Bench, kind: str, with_rule: bool = True) -> None:
+    """Both drives of a kind are pulled and plugged in, with the mounts already waiting for them; the timer does not help."""
+    disks = [disk_of(bench, kind, number) for number in (0, 1)]
+    harness.must(f"systemctl stop {UNITS}; umount {' '.join(f'/pl/{disk.name}' for disk in disks)}")
+    harness.must("systemctl stop " + " ".join(f"lab-witness-{disk.name}" for disk in disks) + "; rm -f /run/witness-*")
+    if not with_rule:
+        harness.must(f"mv {RULES} /run/; udevadm control --reload")
+    try:
+        bench.pull(*disks)
+        harness.must("systemctl start --no-block " + " ".join(f"pl-{disk.name}.mount" for disk in disks))
+        bench.plug(*disks)
+        assert [witnessed(bench, disk) for disk in disks] == (["off", "on"] if with_rule else ["on", "on"])
+        assert states(harness, bench, [kind]) == [("off", "on") if with_rule else ("on", "on")]
+    finally:
+        if not with_rule:
+            harness.must(f"mv /run/{RULES.rsplit('/', 1)[-1]} {RULES}; udevadm control --reload")
+        harness.must(f"systemctl start {UNITS.split()[0]}")
+
+
+@pytest.mark.parametrize("kind", ["scsi", "nvme"])
+def test_plugged_in_again_it_is_off_before_the_mount(harness: Harness, kept: Bench, kind: str) -> None:
+    replugged(harness, kept, kind)
+
+
+@pytest.mark.parametrize("kind", ["scsi", "nvme"])
+def test_plugged_in_again_without_the_rule_it_is_on(harness: Harness, kept: Bench, kind: str) -> None:
+    replugged(harness, kept, kind, with_rule=False)
+    until_off(harness, kept, [kind], 10)
+
+
+def booted(harness: Harness, bench: Bench) -> None:
+    bench.boot_again()
+    for kind in KINDS:
+        assert [witnessed(bench, disk_of(bench, kind, number)) for number in (0, 1)] == ["off", "on"], kind
+    assert states(harness, bench) == [("off", "on")] * 3
+
+
+def test_after_a_new_boot_it_is_off_before_the_mount(harness: Harness, kept: Bench) -> None:
+    """The twins, that nobody keeps, come with their default, and are on."""
+    booted(harness, kept)
+
+
+@pytest.mark.long
+def test_five_of_five(harness: Harness, kept: Bench) -> None:
+    """Boot, plugging, a controller's reset and a default that came back without an event, five times each."""
+    for _turn in range(5):
+        booted(harness, kept)
+        reset_without_an_event(harness, kept)
+        reset_of_a_controller(harness, kept)
+        for kind in ("scsi", "nvme"):
+            replugged(harness, kept, kind)
+
+
+def test_keep_leaves_nothing_behind(harness: Harness, kept: Bench) -> None:
+    """One by one: with the last drive goes the last file; the drives stay as they are."""
+    put(harness, "scsi", disk_of(kept, "scsi", 1), "on")
+    for number, kind in enumerate(KINDS, 1):
+        told = ok(call(harness, (disk_of(kept, kind), "keep")))
+        assert told["changed"] is True
+        assert len(kept_files(harness).splitlines()) == (len(FILES) if number < len(KINDS) else 0)
+        assert (disk_of(kept, kind).serial in harness.run("cat /var/lib/plumbline/write_cache.json")[1]) is False
+    assert [first for first, _second in states(harness, kept)] == ["off"] * 3
+    assert harness.run(f"systemctl list-units --all --no-legend {UNITS} | grep -v not-found")[1] == ""
+    assert harness.run("ls /etc/plumbline /etc/systemd/system/*.wants/plumbline-*")[1] == ""
+    put(harness, "nvme", disk_of(kept, "nvme"), "on")
+    time.sleep(7)
+    assert state(harness, "nvme", disk_of(kept, "nvme")) == "on"
