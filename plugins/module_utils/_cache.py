@@ -200,14 +200,15 @@ def belief_is_stale(cache: WriteCache, belief: str, wanted: str) -> bool:
 def set_command(bus: str, tool: str, path: str, state: str, save: bool = False) -> List[str]:
     """The argv that sets a drive's cache. *path* is the disk's node, for NVMe the controller's or a namespace's.
 
-    nvme-cli would fill in a namespace's own number, which feature 06h does not take (Feature Not Namespace Specific).
+    Told no namespace, or 0, nvme-cli fills in the node's own number, which feature 06h does not take (Feature Not Namespace
+    Specific); FFFFFFFFh is what it sends to a controller.
     """
     value = "1" if state == "on" else "0"
     if bus == "ata":
         return [tool, "-q", "-W" + value, path]
     if bus == "scsi":
         return [tool, "--quiet", "--set=WCE" if state == "on" else "--clear=WCE"] + (["--save"] if save else []) + [path]
-    return [tool, "set-feature", path, "--namespace-id=0", "--feature-id=6", "--value=" + value] + (["--save"] if save else [])
+    return [tool, "set-feature", path, "--namespace-id=0xffffffff", "--feature-id=6", "--value=" + value] + (["--save"] if save else [])
 
 
 # --- the plan --------------------------------------------------------------------------------------

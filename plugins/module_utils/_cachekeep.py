@@ -214,15 +214,15 @@ state_of() {
         esac
         ;;
     scsi)
-        answer=$("$2" --quiet --get=WCE "$3" 2>/dev/null) || return
-        answer=${answer#*WCE}
+        answer=$("$2" --get=WCE "$3" 2>/dev/null) || return
+        answer=${answer##*WCE}
         case ${answer%%[[]*} in
         *1*) state=on ;;
         *0*) state=off ;;
         esac
         ;;
     nvme)
-        answer=$("$2" get-feature "$3" --namespace-id=0 --feature-id=6 2>/dev/null) || return
+        answer=$("$2" get-feature "$3" --namespace-id=0xffffffff --feature-id=6 2>/dev/null) || return
         case ${answer##*[Vv]alue:} in
         *[13579bdfBDF]) state=on ;;
         *) state=off ;;

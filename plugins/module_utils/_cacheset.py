@@ -158,8 +158,14 @@ def _start(run: Runner, stale: Mapping[str, str]) -> None:
 
 
 def _stop(run: Runner) -> None:
-    if has_systemd() and any(os.path.lexists(path) for path in (*_cachekeep.WANTS, _cachekeep.TIMER, _cachekeep.SERVICE)):
-        _must(run(["systemctl", "disable", "--quiet", "--now", *_cachekeep.UNITS]), "the timer that looks after the write caches could not be stopped")
+    """Stop and disable the timer, also where some of its files are gone, over which systemctl would stumble."""
+    if has_systemd():
+        for unit, path in zip(_cachekeep.UNITS, (_cachekeep.TIMER, _cachekeep.SERVICE)):
+            if os.path.lexists(path):
+                _must(run(["systemctl", "stop", "--quiet", unit]), "%s could not be stopped" % unit)
+    for path in _cachekeep.WANTS:
+        if os.path.lexists(path):
+            os.unlink(path)
 
 
 def _must(result: Tuple[int, str, str], fault: str) -> None:
@@ -171,7 +177,7 @@ def _must(result: Tuple[int, str, str], fault: str) -> None:
 @contextlib.contextmanager
 def paused(run: Runner, needed: bool) -> Iterator[None]:
     """Within, the timer's own run cannot set a drive back to what was asked before; what is running is waited for."""
-    stopped = needed and has_systemd() and os.path.lexists(_cachekeep.TIMER)
+    stopped = needed and has_systemd() and os.path.lexists(_cachekeep.TIMER) and os.path.lexists(_cachekeep.SERVICE)
     if stopped:
         _must(run(["systemctl", "stop", "--quiet", *_cachekeep.UNITS]), "the timer that looks after the write caches could not be stopped")
     try:

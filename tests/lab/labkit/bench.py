@@ -154,8 +154,7 @@ class Bench:
         with states.exclusive(self.paths):
             machine.power_cut(self.paths)
             state = machine.up(self.paths, machine.Wish())
-            shown = plugging.show(self.paths, [disk for disk in state.disks() if disk.name in self.disks])
-        self.disks = {name: Disk(name, at["device"], best_link(at["by_id"]), at["serial"]) for name, at in shown.items()}
+            self._show([disk for disk in state.disks() if disk.name in self.disks])
 
     def simulated(self, disk: Disk) -> SimSSD:
         """The simulated SSD behind a disk."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .bench import Bench, Disk
+from .bench import Bench, Disk, best_link
 from .harness import Harness
 
 # With the paths behind them (nvme0c0n1) left out.
@@ -45,6 +45,7 @@ cd /sys/kernel/config/target
 mkdir -p core/rd_mcp_0/plain
 echo rd_pages=4096 > core/rd_mcp_0/plain/control
 echo 1 > core/rd_mcp_0/plain/enable
+echo PLUMBFIXED1 > core/rd_mcp_0/plain/wwn/vpd_unit_serial
 echo {cache} > core/rd_mcp_0/plain/attrib/emulate_write_cache
 at=loopback/naa.5001405a5a5a5a5a
 mkdir -p $at/tpgt_1/lun/lun_0
@@ -88,6 +89,6 @@ def fixed_scsi(bench: Bench, harness: Harness, cache: bool) -> Iterator[Disk]:
         bench.wait(f"udevadm settle; test $({_LIO_HEAD} | wc -l) = 1")
         kernel = harness.must(_LIO_HEAD).strip()
         links = harness.must(f"find /dev/disk/by-id -lname '*/{kernel}' -printf '%f\\n'").split()
-        yield Disk("fixed", f"/dev/{kernel}", links[0], "")
+        yield Disk("fixed", f"/dev/{kernel}", best_link(links), "")
     finally:
         harness.run(_LIO_AWAY)

@@ -303,8 +303,8 @@ def test_dropped_flushes(cache, belief, wrong):
         ("ata", "on", True, ["T", "-q", "-W1", "N"]),
         ("scsi", "off", False, ["T", "--quiet", "--clear=WCE", "N"]),
         ("scsi", "on", True, ["T", "--quiet", "--set=WCE", "--save", "N"]),
-        ("nvme", "off", False, ["T", "set-feature", "N", "--namespace-id=0", "--feature-id=6", "--value=0"]),
-        ("nvme", "on", True, ["T", "set-feature", "N", "--namespace-id=0", "--feature-id=6", "--value=1", "--save"]),
+        ("nvme", "off", False, ["T", "set-feature", "N", "--namespace-id=0xffffffff", "--feature-id=6", "--value=0"]),
+        ("nvme", "on", True, ["T", "set-feature", "N", "--namespace-id=0xffffffff", "--feature-id=6", "--value=1", "--save"]),
     ],
 )
 def test_commands(bus, state, save, argv):

@@ -30,7 +30,7 @@ def test_rules():
     assert rules(SCSI_OFF)[0].endswith('ATTRS{wwid}=="naa.6001", RUN+="/usr/bin/sdparm --quiet --clear=WCE $devnode"')
     assert rules(SCSI)[0].endswith("""RUN+="/usr/bin/sdparm --quiet --set=WCE $devnode", RUN+="/bin/sh -c 'echo 1 > /sys$devpath/device/rescan'\"""")
     first, second = rules(NVME)
-    command = 'RUN+="/usr/sbin/nvme set-feature $devnode --namespace-id=0 --feature-id=6 --value=0"'
+    command = 'RUN+="/usr/sbin/nvme set-feature $devnode --namespace-id=0xffffffff --feature-id=6 --value=0"'
     assert 'ATTR{wwid}=="eui.7000"' in first and first.endswith(command)
     assert 'ENV{NVME_EVENT}=="connected", ATTR{serial}=="S7", ATTR{model}=="Flash 9"' in second and second.endswith(command)
 
@@ -116,10 +116,10 @@ esac
 SDPARM = r"""#!/bin/sh
 for node; do :; done
 file=@TOP@/drives/${node##*/}
-case $2 in
---get=WCE) [ -e $file.mute ] && exit 5; echo "WCE           $(cat $file)  [cha: y, def:  1, sav:  1]" ;;
---set=WCE) echo "$*" >> @TOP@/calls; echo 1 > $file ;;
---clear=WCE) echo "$*" >> @TOP@/calls; echo 0 > $file ;;
+case $1,$2 in
+--get=WCE,*) [ -e $file.mute ] && exit 5; echo "    $node: QEMU      QEMU HARDDISK     2.5+"; echo "WCE           $(cat $file)  [cha: y, def:  1, sav:  1]" ;;
+--quiet,--set=WCE) echo "$*" >> @TOP@/calls; echo 1 > $file ;;
+--quiet,--clear=WCE) echo "$*" >> @TOP@/calls; echo 0 > $file ;;
 esac
 """
 NVME_CLI = r"""#!/bin/sh

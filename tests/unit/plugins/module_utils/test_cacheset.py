@@ -26,6 +26,8 @@ class World:
             monkeypatch.setattr(_cachekeep, name, path)
         for name in ("RULES", "SERVICE"):
             os.makedirs(os.path.dirname(getattr(_cachekeep, name)))
+        self.wants = str(top / "wants")
+        monkeypatch.setattr(_cachekeep, "WANTS", (self.wants,))
         monkeypatch.setattr(_cachekeep, "MODES", {_cachekeep.STATE: 0o600, _cachekeep.SCRIPT: 0o755})
         monkeypatch.setattr(_cacheset, "has_systemd", lambda: False)
         monkeypatch.setattr(_cacheset, "flush", lambda drive: self.calls.append("flush %s" % drive.node.name))
@@ -53,6 +55,8 @@ class World:
 
     def run(self, argv):
         self.calls.append(" ".join(argv))
+        if argv[:2] == ["systemctl", "enable"]:
+            os.symlink(_cachekeep.TIMER, self.wants)
         if os.path.basename(argv[0]) not in ("hdparm", "sdparm", "nvme"):
             return 0, "", ""
         name = next(word for word in argv if word.startswith("/dev/"))[5:]
@@ -358,3 +362,48 @@ def test_tools_have_one_path(tmp_path):
         "hdparm": str(tmp_path / "usr/hdparm"),
         "sdparm": str(tmp_path / "usr/sdparm"),
     }
+
+
+# --- systemd ---------------------------------------------------------------------------------------
+
+
+def systemd(world):
+    return [call for call in world.calls if call.startswith(("systemctl", "udevadm"))]
+
+
+def test_units_are_enabled_once_and_gone_with_the_last_drive(world, monkeypatch):
+    monkeypatch.setattr(_cacheset, "has_systemd", lambda: True)
+    three(world)
+    world.apply(("sda", "off"))
+    timer, service = _cachekeep.UNITS
+    assert systemd(world) == ["systemctl enable --quiet %s %s" % (timer, service), "systemctl restart --quiet %s" % timer, "udevadm control --reload"]
+    world.calls = []
+    world.apply(("sdb", "off"))
+    assert systemd(world) == ["udevadm control --reload"]
+    world.calls = []
+    world.apply(("sdb", "on"))  # the timer must not set it back meanwhile
+    assert systemd(world) == ["systemctl stop --quiet %s %s" % (timer, service), "udevadm control --reload", "systemctl start --quiet %s" % timer]
+    world.calls = []
+    os.unlink(_cachekeep.SERVICE)
+    world.apply(("sda", "keep"), ("sdb", "keep"))
+    assert systemd(world) == ["systemctl stop --quiet %s" % timer, "systemctl daemon-reload", "udevadm control --reload"]
+    assert not os.path.lexists(world.wants) and not os.path.exists(_cachekeep.TIMER)
+
+
+def test_a_timer_that_was_disabled_is_damage(world, monkeypatch):
+    monkeypatch.setattr(_cacheset, "has_systemd", lambda: True)
+    three(world)
+    world.apply(("sda", "off"))
+    os.unlink(world.wants)
+    assert set(_cacheset.read_kept().values()) == {""}
+    assert world.apply(("sda", "off")).changed and set(_cacheset.read_kept().values()) == {"off"}
+
+
+def test_a_timer_that_does_not_start_takes_all_back(world, monkeypatch):
+    monkeypatch.setattr(_cacheset, "has_systemd", lambda: True)
+    three(world)
+    run = world.run
+    world.run = lambda argv: (1, "", "no such bus") if argv[:2] == ["systemctl", "restart"] else run(argv)
+    assert "could not be started: no such bus" in fails(world, ("sda", "off"))
+    assert world.states() == ["on"] * 3 and not world.kept() and not os.path.lexists(world.wants)
+    assert not any(os.path.exists(path) for path in _cachekeep.files([]))
