@@ -88,7 +88,7 @@ class Host:
             "nsid": 1,
         }
         identity.update({key: more.pop(key) for key in list(more) if key in Identity._fields})
-        more.setdefault("write_cache", "write back")
+        more.setdefault("write_cache", "write back")  # what the kernel believes of every drive that does not say otherwise
         node = Node(devno, name, kind, size, limits, identity=Identity(**identity), **more)
         self.seen.nodes[devno] = node
         self.seen.geometries[devno] = make_geometry(limits, id_ns)

@@ -22,11 +22,11 @@ BOTH = "devices nvme0n1 (SER0000), nvme1n1 (SER0001)"
 
 
 def pair(*caches, belief="write back", **more):
-    """Two blank disks with these caches."""
+    """Two blank disks with these caches; None: not looked at."""
     host = Host()
     for cache in caches or (ON, ON):
         devno = host.disk(write_cache=belief, **more)
-        host.seen.caches.pop(devno)
+        host.seen.caches.pop(devno, None)
         if cache is not None:
             host.seen.caches[devno] = cache
     return host
