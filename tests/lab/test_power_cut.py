@@ -214,7 +214,10 @@ def prepared(bench: Bench, harness: Harness, state: State) -> Iterator[Disk]:
 
 @contextmanager
 def writing(bench: Bench, harness: Harness, disk: Disk) -> Iterator[Witness]:
-    """A writer that writes. Whatever was there before is on the flash, barriers or not: fsync of a block device flushes the drive."""
+    """A writer that writes. Whatever was there before is on the flash, barriers or not: fsync of a block device flushes the drive.
+
+    So is the fstab of the machine's own root.
+    """
     with witness(bench.paths, MOUNT) as one:
         harness.must(f"sync; sync {disk.path}")
         bench.simulated(disk).reset()
@@ -257,7 +260,6 @@ def cut_off(bench: Bench, harness: Harness, state: State, seconds: float) -> tup
     """The files after a real power cut, and what was acknowledged before it."""
     with prepared(bench, harness, state) as disk:
         with writing(bench, harness, disk) as one:
-            harness.must("sync")  # the machine's own root, which has the fstab
             time.sleep(seconds)
             one.wait_for(one.acknowledged + 1)
             acknowledged = one.acknowledged
