@@ -20,6 +20,7 @@ from labkit.targets import fixed_scsi, nvme_target
 BUSES = {"ata": "sata", "scsi": "scsi", "nvme": "nvme"}
 KINDS = tuple(BUSES)
 DISKS = [{"name": f"wc{kind}{number}", "bus": bus, "size": "64MiB", "serial": f"WC{kind.upper()}{number}"} for kind, bus in BUSES.items() for number in (0, 1)]
+DISKS.append({"name": "wcoff", "bus": "scsi", "size": "64MiB", "serial": "WCOFF", "write_cache": "off"})  # its default is off
 RULES = "/etc/udev/rules.d/90-plumbline-write-cache.rules"
 FILES = (
     RULES,
@@ -30,11 +31,11 @@ FILES = (
 )
 UNITS = "plumbline-write-cache.timer plumbline-write-cache.service"
 TOOLS = {"ata": "hdparm", "scsi": "sdparm", "nvme": "nvme-cli"}
-# Each by another way than the module's, which asks by ioctl.
+# Each by another way than the module's, which asks by ioctl. (`grep -q` would end before the tool, which a shell with pipefail takes for a failure.)
 ASK = {
-    "ata": "hdparm -I {0} | grep -q '^[[:blank:]]*[*][[:blank:]]*Write cache$' && echo on || echo off",
-    "scsi": "sdparm --quiet --get=WCE {0} | grep -q '^WCE  *1' && echo on || echo off",
-    "nvme": "nvme get-feature {0} -n 0xffffffff -f 6 | grep -q ':0*x*0*1$' && echo on || echo off",
+    "ata": "test -n \"$(hdparm -I {0} | grep '^[[:blank:]]*[*][[:blank:]]*Write cache$')\" && echo on || echo off",
+    "scsi": "test -n \"$(sdparm --get=WCE {0} | grep -E '(^|[[:blank:]])WCE +1 ')\" && echo on || echo off",
+    "nvme": "test -n \"$(nvme get-feature {0} -n 0xffffffff -f 6 | grep ':0*x*0*1$')\" && echo on || echo off",
 }
 SET = {
     "ata": "hdparm -q -W{1} {0}",
@@ -385,6 +386,23 @@ def test_plugged_in_again_it_is_off_before_the_mount(harness: Harness, kept: Ben
 def test_plugged_in_again_without_the_rule_it_is_on(harness: Harness, kept: Bench, kind: str) -> None:
     replugged(harness, kept, kind, with_rule=False)
     until_off(harness, kept, [kind], 10)
+
+
+def test_a_drive_that_comes_off_is_on_again_and_gets_its_flushes(harness: Harness, kept: Bench) -> None:
+    """sd has read "off" before the rule ran: a belief "write through" that stayed would drop flushes. By the rule alone."""
+    disk = kept.disks["wcoff"]
+    told = ok(call(harness, (disk, "on")))["devices"][0]
+    assert (told["before"], told["after"], told["belief"]) == ("off", "on", "write back")
+    harness.must(f"systemctl stop {UNITS}")
+    try:
+        kept.pull(disk)
+        kept.plug(disk)
+        disk = kept.disks["wcoff"]
+        assert state(harness, "scsi", disk) == "on"
+        assert harness.must(f"cat /sys/block/{disk.kernel}/queue/write_cache").strip() == "write back"
+    finally:
+        harness.must(f"systemctl start {UNITS.split()[0]}")
+    ok(call(harness, (disk, "keep")))
 
 
 def booted(harness: Harness, bench: Bench) -> None:
