@@ -214,8 +214,12 @@ state_of() {
         esac
         ;;
     scsi)
-        answer=$("$2" --get=WCE "$3" 2>/dev/null) || return
-        answer=${answer##*WCE}
+        # sdparm may print its answer and end with an error all the same (5 on QEMU's disks).
+        answer=$("$2" --get=WCE "$3" 2>/dev/null)
+        case $answer in
+        *WCE*) answer=${answer##*WCE} ;;
+        *) return ;;
+        esac
         case ${answer%%[[]*} in
         *1*) state=on ;;
         *0*) state=off ;;

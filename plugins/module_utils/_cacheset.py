@@ -163,6 +163,7 @@ def _stop(run: Runner) -> None:
         for unit, path in zip(_cachekeep.UNITS, (_cachekeep.TIMER, _cachekeep.SERVICE)):
             if os.path.lexists(path):
                 _must(run(["systemctl", "stop", "--quiet", unit]), "%s could not be stopped" % unit)
+                run(["systemctl", "reset-failed", "--quiet", unit])  # or systemd goes on showing a unit that is gone
     for path in _cachekeep.WANTS:
         if os.path.lexists(path):
             os.unlink(path)
