@@ -164,6 +164,7 @@ Type=oneshot
 ExecStart=/bin/sh %s
 TimeoutStartSec=60
 StandardOutput=null
+StandardError=journal
 # It runs every few seconds and says nothing but what it had to set.
 LogLevelMax=warning
 
