@@ -31,7 +31,7 @@ AGAIN = [pytest.param(number, marks=pytest.mark.long) for number in range(1, 5)]
 UNSTEADY = [
     *((noise, {"noise": noise, "read_us": 1000}, 1.5) for noise in ("drift", "bursts", "lognormal", "pareto")),
     ("slow", {"read_us": 8000}, 1.9),
-    ("faint", {"read_us": 150, "transfer_us": 2000}, 1.03),
+    ("faint", {"read_us": 250, "transfer_us": 2000}, 1.03),
     ("steep", {"straddle_us": 2500}, 4.5),
 ]
 
