@@ -350,22 +350,19 @@ class _Sweep:
             latencies[number] = latency
         return latencies
 
-    def compare(
-        self, grain: int, phases: Sequence[int], gap: float, rounds: int = sys.maxsize
-    ) -> Generator[Round, Optional[Sequence[float]], "Compared"]:
-        """Read rounds until one of the phases is certainly faster, or none by the gap, or so many are read, or a budget is spent."""
+    def compare(self, grain: int, phases: Sequence[int], gap: float) -> Generator[Round, Optional[Sequence[float]], "Compared"]:
+        """Read rounds until one of the phases is certainly faster, or none by the gap, or a budget is spent."""
         level = Level(len(phases), self.error, gap)
-        while len(level.rounds) < rounds:
+        while True:
             latencies = yield from self.ask(grain, grain, phases)
             if latencies is None:
-                break
+                return Compared(None, False, 0.0)
             level.add(latencies)
             winner = level.winner()
             if winner is not None:
                 return Compared(phases[winner], False, level.penalty(winner), phases, len(level.rounds))
-            if gap and level.none():
+            if level.none():
                 return Compared(None, True, 0.0)
-        return Compared(None, False, 0.0)
 
     def at_least(self, grain: int, phases: Sequence[int], hoped: float, rounds: int) -> Generator[Round, Optional[Sequence[float]], Optional[float]]:
         """By how much the first phase is certainly faster, as a share of the base, up to what is hoped for.
