@@ -386,7 +386,8 @@ def test_units_are_enabled_once_and_gone_with_the_last_drive(world, monkeypatch)
     world.calls = []
     os.unlink(_cachekeep.SERVICE)
     world.apply(("sda", "keep"), ("sdb", "keep"))
-    assert systemd(world) == ["systemctl stop --quiet %s" % timer, "systemctl daemon-reload", "udevadm control --reload"]
+    gone = ["stop --quiet %s" % timer, "reset-failed --quiet %s" % timer, "daemon-reload"]
+    assert systemd(world) == [*("systemctl %s" % one for one in gone), "udevadm control --reload"]
     assert not os.path.lexists(world.wants) and not os.path.exists(_cachekeep.TIMER)
 
 
