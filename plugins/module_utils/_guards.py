@@ -22,7 +22,7 @@ _PLACEHOLDERS = frozenset(
     "none null unknown unspecified invalid empty n/a na s/n sn default test serial serialnumber noserial noserialnumber notspecified notavailable "
     "notapplicable tobefilledbyoem systemserialnumber deadbeef".split()
 )
-_RUNS = ("0123456789abcdef" * 3, "1234567890" * 4, "0987654321" * 4, "abcdefghijklmnopqrstuvwxyz")
+_RUNS = ("0123456789abcdef" * 3, "1234567890abcdef" * 3, "1234567890" * 4, "0987654321" * 4, "abcdefghijklmnopqrstuvwxyz")
 
 
 class Reason(NamedTuple):
