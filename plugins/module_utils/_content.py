@@ -147,7 +147,7 @@ def _at_base(at: Reader, base: int, logical: int) -> List[Signature]:
 def _databases(at: Reader, base: int) -> List[Signature]:
     """First pages of database files: what PostgreSQL, InnoDB and Oracle put on a raw device."""
     head = at(base, 40)
-    found = []
+    found: List[Signature] = []
     if len(head) < 40:
         return found
     lower, upper, special, version = struct.unpack_from("<HHHH", head, 12)  # bufpage.h, PageHeaderData

@@ -36,7 +36,8 @@ def write(path, text):
 def test_open_descriptors_of_other_processes(tmp_path, monkeypatch, block):
     monkeypatch.setattr(_claims, "PROC", str(tmp_path))
     own = str(os.getpid())
-    for process, name, fds in (("71", "postgres\n", ("0", "7")), ("72", "dd\n", ("3", "4")), (own, "python3\n", ("9",)), ("self", "x", ("9",)), ("73", "sh", ("1",))):
+    processes = {"71": ("postgres\n", "07"), "72": ("dd\n", "34"), own: ("python3\n", "9"), "self": ("x", "9"), "73": ("sh", "1")}
+    for process, (name, fds) in processes.items():
         write(tmp_path / process / "comm", name)
         for fd in fds:
             write(tmp_path / process / "fd" / fd, "")

@@ -190,7 +190,9 @@ def test_placeholders(text):
     assert _guards.is_placeholder(text)
 
 
-@pytest.mark.parametrize("text", ["111", "12345", "S1234567", "0025385391b15a3f", "2038E4B3AB11", "1234567X", "PLUMB0001", "AA000000000000000489", "vol0a1b2c3d4e5f60718"])
+@pytest.mark.parametrize(
+    "text", ["111", "12345", "S1234567", "0025385391b15a3f", "2038E4B3AB11", "1234567X", "PLUMB0001", "AA000000000000000489", "vol0a1b2c3d4e5f60718"]
+)
 def test_serials_that_count(text):
     assert not _guards.is_placeholder(text)
 
