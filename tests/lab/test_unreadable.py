@@ -122,7 +122,7 @@ _LOOPS = """
 for n in 0 1; do rm -f /run/pl-race$n; truncate -s 64M /run/pl-race$n; done
 losetup /dev/loop5 /run/pl-race0
 """
-_SWAP = "losetup -d /dev/loop5; losetup /dev/loop5 /run/pl-race{0}"
+_SWAP = "udevadm settle; losetup -d /dev/loop5; udevadm settle; losetup /dev/loop5 /run/pl-race{0}"
 
 
 @pytest.mark.parametrize("races", [3, pytest.param(50, marks=pytest.mark.long)])
