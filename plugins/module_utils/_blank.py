@@ -44,9 +44,19 @@ def proof_spans(
     return spans, samples
 
 
+def _pages(size: int) -> int:
+    """Pages between the ends; the last may lap over the tail."""
+    return -(-(size - 2 * PROOF_END) // PROOF_SAMPLE)
+
+
+def _widest(size: int) -> int:
+    """Pages of the widest stratum; they differ by one at most."""
+    return -(-_pages(size) // PROOF_SAMPLES)
+
+
 def _edges(size: int) -> List[int]:
-    """The first page of every stratum, counted from the end of the head, and the end of the last: the last page may lap over the tail."""
-    pages = -(-(size - 2 * PROOF_END) // PROOF_SAMPLE)
+    """The first page of every stratum, counted from the end of the head, and the end of the last."""
+    pages = _pages(size)
     return [stratum * pages // PROOF_SAMPLES for stratum in range(PROOF_SAMPLES + 1)]
 
 
@@ -62,15 +72,12 @@ def detection(size: int, data_bytes: int, full: bool = False) -> float:
         return 0.0
     if full or size <= 2 * PROOF_END + PROOF_SAMPLES * PROOF_SAMPLE:
         return 1.0
-    edges = _edges(size)
-    widest = max(high - low for low, high in zip(edges, edges[1:]))
     pages = -(-data_bytes // PROOF_SAMPLE)
-    return 1.0 - (1.0 - min(pages / (PROOF_SAMPLES * widest), 1.0)) ** PROOF_SAMPLES
+    return 1.0 - (1.0 - min(pages / (PROOF_SAMPLES * _widest(size)), 1.0)) ** PROOF_SAMPLES
 
 
 def seen_for_sure(size: int) -> int:
     """How long one run of data between the ends must be, in bytes, so that the sampled proof cannot miss it: it fills a stratum."""
     if size <= 2 * PROOF_END + PROOF_SAMPLES * PROOF_SAMPLE:
         return 1
-    edges = _edges(size)
-    return 2 * max(high - low for low, high in zip(edges, edges[1:])) * PROOF_SAMPLE
+    return 2 * _widest(size) * PROOF_SAMPLE

@@ -132,7 +132,7 @@ def _at_base(at: Reader, base: int, logical: int) -> List[Signature]:
         found.append(Signature("gpt", "partition-table", base + logical))
     ext = at(base + EXT4_SUPERBLOCK_AT, EXT4_SUPERBLOCK_SIZE)
     super_block = parse_ext4(ext)
-    if super_block and struct.unpack_from("<I", ext, 0x18)[0] <= 6 and 0 < super_block.blocks and super_block.inodes:
+    if super_block and struct.unpack_from("<I", ext, 0x18)[0] <= 6 and super_block.blocks and super_block.inodes:
         found.append(Signature("ext", "filesystem", base + EXT4_SUPERBLOCK_AT + 0x38, super_block.uuid, super_block.label))
     for page in _PAGES:
         if at(base + page - 10, 10) in (b"SWAPSPACE2", b"SWAP-SPACE", b"S1SUSPEND\0", b"S2SUSPEND\0", b"ULSUSPEND\0", b"LINHIB0001"):

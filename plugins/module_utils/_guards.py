@@ -193,7 +193,8 @@ def guard_open(seen: Observation, node: Node) -> List[Reason]:
 
 def guard_multipath_member(seen: Observation, node: Node) -> List[Reason]:
     if node.devno in seen.multipath:
-        return [Reason("multipath", "it is one path of a multipath map", "a path is never written to by itself; take the disk out of multipath if it is to be used")]
+        remedy = "a path is never written to by itself; take the disk out of multipath if it is to be used"
+        return [Reason("multipath", "it is one path of a multipath map", remedy)]
     return []
 
 

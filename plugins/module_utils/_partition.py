@@ -100,7 +100,11 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
     if check:
         return []
     _settle(run)
-    return [dict(_read_back(device), erased=device["removes"] if device["device"] in kept else [], backups=kept.get(device["device"], [])) for device in devices]
+    found = []
+    for device in devices:
+        backups = kept.get(device["device"], [])
+        found.append(dict(_read_back(device), erased=device["removes"] if backups else [], backups=backups))
+    return found
 
 
 def _settle(run: FeedRunner) -> None:

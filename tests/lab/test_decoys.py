@@ -16,7 +16,8 @@ from labkit.bench import Bench, Disk, pool
 from labkit.harness import Harness
 from labkit.specs import assert_error, said, stack
 
-EXT_AT_1M = "printf 'label: gpt\\nstart=2048\\n' | sfdisk -q {d}; udevadm settle; mkfs.ext4 -q -F {d}1; "
+TABLE = "printf 'label: gpt\\nstart=2048\\n' | sfdisk -q {d}; udevadm settle"
+EXT_AT_1M = TABLE + "; mkfs.ext4 -q -F {d}1; "
 GONE = "; udevadm settle; partx -d {d} 2>/dev/null || true"
 ZERO = "dd if=/dev/zero of={d} conv=notrunc,fsync status=none bs=512 "
 
@@ -32,12 +33,12 @@ class Decoy:
 DECOYS = {
     "first-superblock-zeroed": Decoy("mkfs.ext4 -q -F {d}; " + ZERO + "count=8", "[data]"),
     "first-mib-zeroed": Decoy("mkfs.ext4 -q -F -b 1024 {d}; " + ZERO + "count=2048", "[data]"),
-    "backup-gpt-only": Decoy("printf 'label: gpt\\nstart=2048\\n' | sfdisk -q {d}; udevadm settle; " + ZERO + "count=34" + GONE, "["),
+    "backup-gpt-only": Decoy(TABLE + "; " + ZERO + "count=34" + GONE, "["),
     "gpt-with-a-bad-checksum": Decoy(
-        "printf 'label: gpt\\nstart=2048\\n' | sfdisk -q {d}; udevadm settle; printf X | dd of={d} bs=1 seek=528 conv=notrunc,fsync status=none" + GONE, "[table]"
+        TABLE + "; printf X | dd of={d} bs=1 seek=528 conv=notrunc,fsync status=none" + GONE, "[table]"
     ),
     "gpt-entries-with-a-bad-checksum": Decoy(
-        "printf 'label: gpt\\nstart=2048\\n' | sfdisk -q {d}; udevadm settle; printf X | dd of={d} bs=1 seek=1100 conv=notrunc,fsync status=none" + GONE, "[table]"
+        TABLE + "; printf X | dd of={d} bs=1 seek=1100 conv=notrunc,fsync status=none" + GONE, "[table]"
     ),
     "protective-mbr-only": Decoy(
         "echo 'label: gpt' | sfdisk -q {d}; " + ZERO + "seek=1 count=33; " + ZERO + "seek=$(($(blockdev --getsz {d}) - 33)) count=33" + GONE, "[table]"

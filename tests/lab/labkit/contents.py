@@ -113,4 +113,6 @@ KINDS: dict[str, Kind] = {
     "oracle-raw": Kind(_bytes(28, "}|{z"), real=False),
 }
 # Of each family one, for every run; the rest is for long ones.
-SHORT = ("ext4", "xfs", "btrfs", "ntfs", "swap", "pv-with-lv", "md-0.90", "md-1.2", "luks2", "noise", "bcache-backing", "mbr", "sun", "sqlite-raw", "asm", "zfs")
+SHORT = (
+    "ext4", "xfs", "btrfs", "ntfs", "swap", "pv-with-lv", "md-0.90", "md-1.2", "luks2", "noise", "bcache-backing", "mbr", "sun", "sqlite-raw", "asm", "zfs",
+)  # fmt: skip

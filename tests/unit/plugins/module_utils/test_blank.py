@@ -62,8 +62,8 @@ def evenly(size, pages, generator):
     edges = strata(size)
     each, rest = divmod(pages, PROOF_SAMPLES)
     places = set()
-    for number, (low, high) in enumerate(zip(edges, edges[1:])):
-        places.update(generator.sample(range(low, high), each + (number < rest)))
+    for number in range(PROOF_SAMPLES):
+        places.update(generator.sample(range(edges[number], edges[number + 1]), each + (number < rest)))
     return places
 
 
