@@ -127,6 +127,18 @@ SPOILERS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("guard", _guards.VOLUME_GUARDS, ids=lambda guard: guard.__name__)
+def test_each_guard_of_volumes_is_missed(monkeypatch, guard):
+    """Something is refused with it that would be written to without it."""
+    monkeypatch.setattr(_guards, "VOLUME_GUARDS", tuple(one for one in _guards.VOLUME_GUARDS if one is not guard))
+    free = []
+    for name, (spoil, _reason, _words) in SPOILERS.items():
+        host, lv, parts = ours()
+        spoil(host, lv, parts)
+        free += [name] if not _guards.load_reasons(host.seen, lv) else []
+    assert free
+
+
 @pytest.mark.parametrize("what", SPOILERS)
 def test_a_volume_that_may_not_be_written_to(what):
     spoil, name, words = SPOILERS[what]
