@@ -281,23 +281,24 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
 def _choose_erased(plan: StackPlan, seen: Observation) -> None:
     """The legs that are erased first: foreign, and named by their serial with the digest of just what they carry."""
     name = plan.spec.name
+    serials = sorted({seen.nodes[leg.devno].identity.serial for leg in plan.legs})
     for wish in plan.spec.erase:
-        legs = [leg for leg in plan.legs if seen.nodes[leg.devno].identity.serial == wish.serial]
-        if not legs:
-            serials = sorted(seen.nodes[leg.devno].identity.serial for leg in plan.legs)
+        if wish.serial not in serials:
             plan.refusals.append("%s: erase names serial '%s', which no device of the stack has%s" % (name, wish.serial, nearest(wish.serial, serials)))
-        for leg in legs:
-            foreign = not _guards.is_ours(seen.tables.get(leg.devno), name) and _guards.take_reasons(seen, leg.devno)
-            found = _erase.digest(seen, leg.devno)
-            if not foreign:
-                what = "%s: %s needs no erase (any more); take it out of the spec" % (name, _device_name(seen, leg.devno))
-                plan.warnings.append(what)
-            elif found == wish.signature:
-                leg.erase, leg.removes = found, _erase.contents(seen, leg.devno)
-            else:
-                text = "erase was given the signature %s, and it carries %s now" % (wish.signature, found)
-                reason = _guards.Reason("erase", text, "look at what it carries, and write that signature if all of it may be lost")
-                plan.refusals.append("%s: %s" % (name, reason.line(_device_name(seen, leg.devno))))
+    for leg in plan.legs:
+        # Namespaces of one SSD share its serial: the signature tells which is meant.
+        wished = [wish.signature for wish in plan.spec.erase if wish.serial == seen.nodes[leg.devno].identity.serial]
+        if not wished:
+            continue
+        found = _erase.digest(seen, leg.devno)
+        if _guards.is_ours(seen.tables.get(leg.devno), name) or not _guards.take_reasons(seen, leg.devno):
+            plan.warnings.append("%s: %s needs no erase (any more); take it out of the spec" % (name, _device_name(seen, leg.devno)))
+        elif found in wished:
+            leg.erase, leg.removes = found, _erase.contents(seen, leg.devno)
+        else:
+            text = "erase was given the signature %s, and it carries %s now" % (" or ".join(wished), found)
+            reason = _guards.Reason("erase", text, "look at what it carries, and write that signature if all of it may be lost")
+            plan.refusals.append("%s: %s" % (name, reason.line(_device_name(seen, leg.devno))))
     erased = [leg for leg in plan.legs if leg.erase]
     for leg, reasons in zip(erased, _erase.obstacles(seen, [leg.devno for leg in erased])):
         plan.refusals += ["%s: %s" % (name, reason.line(_device_name(seen, leg.devno))) for reason in reasons]

@@ -284,7 +284,7 @@ def _read_erase(raw: Any, where: str) -> Tuple[Erase, ...]:
                 raise PlumblineError("%s: '%s' is missing; a refusal prints both" % (here, key))
         (serial,) = _read_serials([entry["serial"]], here + ".serial")
         wishes.append(Erase(serial, _match(entry["signature"], _SIGNATURE, here + ".signature", "the 32 characters 0 to f that the refusal prints, in quotes")))
-    _unique([wish.serial for wish in wishes], where + ": serial '%s' is named twice")
+    _unique([wish.signature for wish in wishes], where + ": signature '%s' is named twice")
     return tuple(wishes)
 
 

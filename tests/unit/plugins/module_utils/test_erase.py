@@ -188,6 +188,18 @@ def test_an_erase_that_is_done_is_no_fault():
     assert (plan.steps, plan.refusals) == ([], []) and "needs no erase" in plan.warnings[0]
 
 
+def test_namespaces_that_share_a_serial():
+    """The signature tells which of them is meant; the other stays refused."""
+    host = foreign()
+    host.edit(OTHER, identity=host.seen.nodes[OTHER].identity._replace(serial="SER0000"))
+    host.ext4(OTHER)
+    plan = planned(host, devices=["/dev/nvme0n1", "/dev/nvme1n1"], erase=wish(host))
+    assert plan.steps == [] and [leg.erase != "" for leg in plan.stacks[0].legs] == [True, False]
+    both = wish(host) + [{"serial": "SER0000", "signature": _erase.digest(host.seen, OTHER)}]
+    plan = planned(host, devices=["/dev/nvme0n1", "/dev/nvme1n1"], erase=both)
+    assert plan.refusals == [] and [leg.erase != "" for leg in plan.stacks[0].legs] == [True, True]
+
+
 def test_a_serial_that_no_device_has():
     host = foreign()
     plan = planned(host, erase=wish(host, serial="SER0009"))
@@ -224,7 +236,7 @@ def test_as_erased_leaves_the_rest_alone():
         ([{"serial": "S", "signature": True}], ".erase[0].signature: 'True' does not fit"),
         ([{"serial": "S", "signature": "0" * 32, "force": True}], ".erase[0]: unknown key 'force'"),
         ([{"serial": " ", "signature": "0" * 32}], ".erase[0].serial: found a list; wanted"),
-        ([{"serial": "S", "signature": "0" * 32}] * 2, ".erase: serial 'S' is named twice"),
+        ([{"serial": "S", "signature": "0" * 32}] * 2, ".erase: signature '00000000000000000000000000000000' is named twice"),
         ({"serial": "S", "signature": "0" * 32}, ".erase: found a mapping; wanted a list"),
     ],
 )
