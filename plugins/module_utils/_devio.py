@@ -8,7 +8,7 @@
 
 """Reading block devices past the page cache, and the few ioctls that the collection needs. I/O lives here.
 
-Everything but discard() and reread_table() only reads.
+Everything but discard(), write_zeros() and reread_table() only reads.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ import struct
 import threading
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._blank import PROOF_SAMPLE, proof_spans
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import parse_id_ns
-from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._spans import EXTENT_LAST, FIEMAP_EXTENT, FIEMAP_HEAD, Extent, parse_fiemap
 
 # linux/fs.h, linux/nvme_ioctl.h
 BLKRRPART = 0x125F
 BLKDISCARD = 0x1277
+BLKZEROOUT = 0x127F
 FS_IOC_GETFLAGS = 0x80086601
 FS_IOC_SETFLAGS = 0x40086602
 FS_IMMUTABLE_FL = 0x10
@@ -39,10 +41,6 @@ FS_IOC_FSGETXATTR = 0x801C581F
 FS_XFLAG_REALTIME = 0x1
 NVME_IOCTL_ADMIN_CMD = 0xC0484E41
 
-# What the sampled proof reads: whole ends, and random places between them.
-PROOF_END = 64 * MIB
-PROOF_SAMPLES = 1024
-PROOF_SAMPLE = 4 * KIB
 _CHUNK = MIB
 _EXTENTS = 512  # that are asked for at once
 
@@ -96,25 +94,6 @@ def identify_namespace(path: str, nsid: int) -> Optional[Dict[str, Any]]:
     finally:
         os.close(fd)
     return parse_id_ns(data.tobytes()) if status == 0 else None
-
-
-def proof_spans(size: int, full: bool, starts: Sequence[int]) -> Tuple[List[Tuple[int, int]], List[int]]:
-    """Which spans (offset, length) are read whole, and at which offsets 4 KiB samples are taken.
-
-    *starts* are places where something of ours is to begin; each is sampled. A random sample is drawn
-    from every one of PROOF_SAMPLES equal strata, so that no long run of data falls between them.
-    """
-    if full or size <= 2 * PROOF_END + PROOF_SAMPLES * PROOF_SAMPLE:
-        return [(0, size)], []
-    spans = [(0, PROOF_END), (size - PROOF_END, PROOF_END)]
-    width = (size - 2 * PROOF_END) // PROOF_SAMPLES
-    dice = os.urandom(8 * PROOF_SAMPLES)
-    samples = []
-    for stratum in range(PROOF_SAMPLES):
-        within = int.from_bytes(dice[8 * stratum : 8 * stratum + 8], "little") % max(width - PROOF_SAMPLE, 1)
-        samples.append((PROOF_END + stratum * width + within) // PROOF_SAMPLE * PROOF_SAMPLE)
-    samples += [start // PROOF_SAMPLE * PROOF_SAMPLE for start in starts if PROOF_END <= start < size - PROOF_END]
-    return spans, samples
 
 
 def prove_blank(path: str, size: int, full: bool = False, ones_are_blank: bool = False, starts: Sequence[int] = (), fd: int = -1) -> BlankProof:
@@ -192,6 +171,20 @@ def prove_all(jobs: Sequence[Dict[str, Any]]) -> List[BlankProof]:
 def discard(fd: int, offset: int, length: int) -> None:
     """Discard a range of the open device (BLKDISCARD); offset and length in bytes, whole logical blocks."""
     fcntl.ioctl(fd, BLKDISCARD, struct.pack("QQ", offset, length))
+
+
+def write_zeros(fd: int, offset: int, length: int) -> None:
+    """Make a range of the open device read as zeros (BLKZEROOUT): by a command of the drive where it has one, else by writing them."""
+    fcntl.ioctl(fd, BLKZEROOUT, struct.pack("QQ", offset, length))
+
+
+def read_pieces(path: str, windows: Sequence[Tuple[int, int]]) -> List[Tuple[int, bytes]]:
+    """Read several ranges (offset, length) of a device past the page cache. Raises OSError where one cannot be read."""
+    fd = open_read(path)
+    try:
+        return [(offset, read_at(fd, offset, length)) for offset, length in windows]
+    finally:
+        os.close(fd)
 
 
 def reread_table(fd: int) -> None:

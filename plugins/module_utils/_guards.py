@@ -10,14 +10,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, Observation, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
 
 _OUR_NAME = re.compile(r"plumbline:([a-z][a-z0-9_]{0,19}):([0-9]{1,2})")
-_PLACEHOLDERS = frozenset(("none", "unknown", "n/a", "na", "default", "serial", "0123456789abcdef", "123456789", "1234567890", "xxxxxxxx"))
+_PLACEHOLDERS = frozenset(
+    "none null unknown unspecified invalid empty n/a na s/n sn default test serial serialnumber noserial noserialnumber notspecified notavailable "
+    "notapplicable tobefilledbyoem systemserialnumber deadbeef".split()
+)
+_RUNS = ("0123456789abcdef" * 3, "1234567890abcdef" * 3, "1234567890" * 4, "0987654321" * 4, "abcdefghijklmnopqrstuvwxyz")
 
 
 class Reason(NamedTuple):
@@ -49,118 +54,309 @@ def is_ours(table: Optional[Table], stack: str) -> bool:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether an identifier is one that says nothing: empty, all zeros, or a well-known filler."""
+    """Whether an identifier is one that says nothing: empty, one character over and over, a run of digits, or a well-known filler.
+
+    Drives without an EUI-64 or WWN answer zeros (PM9D3, BX500), bridges a run of digits (JMicron), boards a sentence.
+    """
     bare = re.sub(r"^(?:eui|naa|uuid|nguid|t10)\.", "", text.strip().lower())
     digits = re.sub(r"[^0-9a-z]", "", bare)
-    return not digits or set(digits) <= {"0"} or set(digits) <= {"f"} or bare in _PLACEHOLDERS
+    if not digits or set(digits) <= {"0"} or set(digits) <= {"f"} or bare in _PLACEHOLDERS or digits in _PLACEHOLDERS:
+        return True
+    return (len(digits) >= 4 and len(set(digits)) == 1) or (len(digits) >= 8 and any(digits in run for run in _RUNS))
 
 
-def identity_reasons(seen: Observation, node: Node) -> List[Reason]:
-    """Identity: there, no placeholder, and only this disk's."""
-    identity = node.identity
-    if identity.test:
-        return (
-            []
-            if node.kind == "loop"
-            else [Reason("identity", "a test identity is set for a real disk", "test_identity is for loop devices only; leave it out")]
-        )
-    if node.kind == "loop":
-        return [Reason("identity", "a loop device has no stable identity", "it is accepted only with an explicit test_identity")]
-    wwid = "" if is_placeholder(identity.wwid) else identity.wwid
-    serial = "" if is_placeholder(identity.serial) else identity.serial
-    if not wwid and not serial:
-        told = identity.wwid or identity.serial
-        what = "its identity '%s' is a placeholder" % told if told else "it has neither a WWID nor a serial"
-        return [Reason("identity", what, "a device that cannot be told from another is never written to")]
-    twins = [
-        other.name
-        for other in seen.nodes.values()
-        if other.devno != node.devno
-        and other.kind in ("disk", "mpath")
-        and ((wwid and other.identity.wwid == wwid) or (not wwid and (other.identity.model, other.identity.serial) == (identity.model, identity.serial)))
-    ]
-    if twins:
-        return [
-            Reason(
-                "identity",
-                "it shares its identity %s with %s" % (wwid or serial, ", ".join(twins)),
-                "two paths to one disk want multipath; two disks with one serial cannot be told apart",
-            )
-        ]
+def stable_wwid(identity: Identity) -> str:
+    """The WWID, unless it is a placeholder, or one that is made of a serial that is.
+
+    The kernel makes ``nvme.VENDOR-SERIAL-MODEL-NSID`` (in hex; nvme/host/core.c, wwid_show) of a drive without EUI-64 and NGUID,
+    and a ``t10.`` name of an ATA drive is its model and serial (SAT-3, VPD page 83h).
+    """
+    wwid = identity.wwid
+    if is_placeholder(wwid):
+        return ""
+    made_of = None
+    if wwid.startswith("nvme."):
+        words = wwid.split("-")
+        with contextlib.suppress(ValueError):
+            made_of = bytes.fromhex(words[1]).decode("ascii", "replace").replace("\0", "") if len(words) > 3 else ""
+    elif wwid.startswith("t10."):
+        made_of = wwid.split()[-1]
+    return "" if made_of is not None and is_placeholder(made_of) else wwid
+
+
+# --- the guards ------------------------------------------------------------------------------------
+# Each is a pure function from the observation and a device to the reasons against it, and has a name of its own. The tuples
+# below are all there are: the plan, the proof under the lock and every probe that writes go through them.
+
+Guard = Callable[[Observation, Node], List[Reason]]
+
+_TAKE_APART = "take that apart first if it may go"
+_REPLACE = "replace the device: what cannot be read is never taken for blank"
+_FREE = "if it may be lost, free the device, by erase or by your own tools, and run again"
+
+
+def guard_test_identity(_seen: Observation, node: Node) -> List[Reason]:
+    if node.identity.test and node.kind != "loop":
+        return [Reason("identity", "a test identity is set for a real disk", "test_identity is for loop devices only; leave it out")]
     return []
 
 
-def use_reasons(seen: Observation, node: Node) -> List[Reason]:
-    """In use: mounted in any namespace, swap, held by another device, open elsewhere, read-only, removable."""
+def guard_loop(_seen: Observation, node: Node) -> List[Reason]:
+    if node.kind == "loop" and not node.identity.test:
+        return [Reason("identity", "a loop device has no stable identity", "it is accepted only with an explicit test_identity")]
+    return []
+
+
+def guard_no_identity(_seen: Observation, node: Node) -> List[Reason]:
+    identity = node.identity
+    if identity.test or node.kind == "loop" or stable_wwid(identity) or not is_placeholder(identity.serial):
+        return []
+    told = identity.wwid or identity.serial
+    what = "its identity '%s' is a placeholder" % told if told else "it has neither a WWID nor a serial"
+    return [Reason("identity", what, "a device that cannot be told from another is never written to")]
+
+
+def _twins(seen: Observation, node: Node) -> List[Node]:
+    """Other disks that carry the same identity: the WWID where there is a good one, else model and serial."""
+    identity, wwid = node.identity, stable_wwid(node.identity)
+    if identity.test or node.kind == "loop" or not (wwid or not is_placeholder(identity.serial)):
+        return []
+    others = [other for other in seen.nodes.values() if other.devno != node.devno and other.kind == "disk"]
+    if wwid:
+        return [other for other in others if other.identity.wwid == wwid]
+    return [other for other in others if (other.identity.model, other.identity.serial) == (identity.model, identity.serial)]
+
+
+def _is_path_of(node: Node, other: Node) -> bool:
+    """Whether two disks with one identity are the same disk by all that they say: two paths to it."""
+    return bool(stable_wwid(node.identity)) and node.identity[:3] == other.identity[:3] and node.size == other.size
+
+
+def guard_paths(seen: Observation, node: Node) -> List[Reason]:
+    """One disk that is there twice, by two paths."""
+    paths = [other.name for other in _twins(seen, node) if _is_path_of(node, other)]
+    if not paths:
+        return []
+    text = "it and %s are paths to one disk, %s" % (", ".join(paths), node.identity.wwid)
+    return [Reason("multipath", text, "let multipath join them; a map of several paths is no device for a stack")]
+
+
+def guard_twins(seen: Observation, node: Node) -> List[Reason]:
+    """One identity that several disks carry."""
+    twins = [other.name for other in _twins(seen, node) if not _is_path_of(node, other)]
+    if not twins:
+        return []
+    text = "it shares its identity %s with %s" % (stable_wwid(node.identity) or node.identity.serial, ", ".join(twins))
+    return [Reason("identity", text, "two disks with one identity cannot be told apart; take one of them away, or give it another where it can have one")]
+
+
+def guard_mounted(seen: Observation, node: Node) -> List[Reason]:
     reasons = []
-    tree = seen.tree(node.devno)
-    for one in tree:
+    for one in seen.tree(node.devno):
         for mount in seen.mounted(one.devno):
             where = "" if mount.here else " in another mount namespace"
             reasons.append(Reason("mounted", "%s is mounted on %s%s" % (one.name, mount.target, where), "unmount it if it may be used"))
-        if one.devno in seen.swaps:
-            reasons.append(Reason("swap", "%s is in use as swap" % one.name, "swapoff it if it may be used"))
-    for one in tree:
-        for holder in one.holders:
-            held = seen.nodes.get(holder)
-            name = (held.title or held.name) if held else holder
-            reasons.append(Reason("held", "%s is held by %s (%s)" % (one.name, name, held.kind if held else "unknown"), "take that apart first if it may go"))
-    if node.read_only:
-        reasons.append(Reason("read_only", "it is read-only", "name another device"))
-    if node.removable:
-        reasons.append(Reason("removable", "it is removable", "name a device that is built in"))
-    if node.kind not in ("disk", "loop"):
-        reasons.append(Reason("not_a_disk", "%s is a %s" % (node.name, node.kind), "name a whole disk"))
-    if node.devno in seen.busy:
-        reasons.append(Reason("busy", "it cannot be opened alone: %s" % seen.busy[node.devno], "find the program that has it open, for example with lsof"))
     return reasons
 
 
-def content_reasons(seen: Observation, node: Node) -> List[Reason]:
-    """Content: a table, a signature, a PV, unreadable places, data that nobody recognises."""
+def guard_swap(seen: Observation, node: Node) -> List[Reason]:
+    tree = seen.tree(node.devno)
+    return [Reason("swap", "%s is in use as swap" % one.name, "swapoff it if it may be used") for one in tree if one.devno in seen.swaps]
+
+
+def guard_held(seen: Observation, node: Node) -> List[Reason]:
     reasons = []
-    remedy = "if it may be lost, erase the device yourself and run again"
+    for one in seen.tree(node.devno):
+        for holder in one.holders:
+            held = seen.nodes.get(holder)
+            name = (held.title or held.name) if held else holder
+            reasons.append(Reason("held", "%s is held by %s (%s)" % (one.name, name, held.kind if held else "unknown"), _TAKE_APART))
+    return reasons
+
+
+def guard_backing(seen: Observation, node: Node) -> List[Reason]:
+    """Made into something else without being claimed: loop devices, SCSI and NVMe targets."""
+    tree = seen.tree(node.devno)
+    return [Reason("backing", "%s backs %s" % (one.name, user), _TAKE_APART) for one in tree for user in seen.backings.get(one.devno, [])]
+
+
+def guard_open(seen: Observation, node: Node) -> List[Reason]:
+    """Open in another process, exclusively or not."""
+    reasons = []
+    for one in seen.tree(node.devno):
+        programs = seen.openers.get(one.devno, [])
+        if programs:
+            more = " and %d more" % (len(programs) - 3) if len(programs) > 3 else ""
+            reasons.append(Reason("open", "%s is open in %s%s" % (one.name, ", ".join(programs[:3]), more), "end that program if it may be used"))
+    return reasons
+
+
+def guard_multipath_member(seen: Observation, node: Node) -> List[Reason]:
+    if node.devno in seen.multipath:
+        remedy = "a path is never written to by itself; take the disk out of multipath if it is to be used"
+        return [Reason("multipath", "it is one path of a multipath map", remedy)]
+    return []
+
+
+def guard_read_only(_seen: Observation, node: Node) -> List[Reason]:
+    return [Reason("read_only", "it is read-only", "name another device")] if node.read_only else []
+
+
+def guard_removable(_seen: Observation, node: Node) -> List[Reason]:
+    return [Reason("removable", "it is removable", "name a device that is built in")] if node.removable else []
+
+
+def guard_not_a_disk(_seen: Observation, node: Node) -> List[Reason]:
+    return [] if node.kind in ("disk", "loop") else [Reason("not_a_disk", "%s is a %s" % (node.name, node.kind), "name a whole disk")]
+
+
+def guard_busy(seen: Observation, node: Node) -> List[Reason]:
+    """O_EXCL: the kernel, or another program that opened it alone, holds it."""
+    if node.devno not in seen.busy:
+        return []
+    return [Reason("busy", "it cannot be opened alone: %s" % seen.busy[node.devno], "find the program that has it open, for example with lsof")]
+
+
+def guard_unreadable(seen: Observation, node: Node) -> List[Reason]:
+    return [Reason("unreadable", seen.faults[node.devno], _REPLACE)] if node.devno in seen.faults else []
+
+
+def guard_table(seen: Observation, node: Node) -> List[Reason]:
     table = seen.tables.get(node.devno)
+    if table is None:
+        return []
+    names = ["%d%s" % (e.number, " '%s'" % e.name if e.name else "") for e in table.entries]
+    holds = "; partitions: %s" % ", ".join(names) if names else ", empty"
+    kind = table.kind.upper() if table.kind != "protective" else "protective MBR"
+    return [Reason("table", "it carries a %s partition table%s%s" % (kind, holds, " (%s)" % table.fault if table.fault else ""), _FREE)]
+
+
+def guard_pv(seen: Observation, node: Node) -> List[Reason]:
     pv = seen.pv(node.devno)
-    if node.devno in seen.faults:
-        reasons.append(Reason("unreadable", seen.faults[node.devno], "replace the device: what cannot be read is never taken for blank"))
-    if table is not None:
-        names = ["%d%s" % (e.number, " '%s'" % e.name if e.name else "") for e in table.entries]
-        holds = "; partitions: %s" % ", ".join(names) if names else ", empty"
-        reasons.append(
-            Reason(
-                "table",
-                "it carries a %s partition table%s%s"
-                % (table.kind.upper() if table.kind != "protective" else "protective MBR", holds, " (%s)" % table.fault if table.fault else ""),
-                remedy,
-            )
-        )
-    if pv:
-        reasons.append(Reason("pv", "it is an LVM PV of %s" % ("VG '%s'" % pv.vg if pv.vg else "no VG"), remedy))
+    return [Reason("pv", "it is an LVM PV of %s" % ("VG '%s'" % pv.vg if pv.vg else "no VG"), _FREE)] if pv else []
+
+
+def guard_filesystem(seen: Observation, node: Node) -> List[Reason]:
     ext4 = seen.filesystems.get(node.devno)
-    if ext4:
-        reasons.append(Reason("signature", "it carries an ext filesystem%s" % (" labelled '%s'" % ext4.label if ext4.label else ""), remedy))
+    label = " labelled '%s'" % ext4.label if ext4 and ext4.label else ""
+    return [Reason("signature", "it carries an ext filesystem%s" % label, _FREE)] if ext4 else []
+
+
+def guard_inside(seen: Observation, node: Node) -> List[Reason]:
+    """What lies on its partitions, and on whatever is made of them."""
+    reasons = []
     for part in [n for n in seen.tree(node.devno) if n.devno != node.devno]:
         inner = seen.pv(part.devno)
         inside = seen.filesystems.get(part.devno)
         what = "an LVM PV of VG '%s'" % inner.vg if inner else ("an ext filesystem" if inside else "")
         what = what or ", ".join(signature.text for signature in seen.signatures.get(part.devno, []))
         if what:
-            reasons.append(Reason("signature", "%s carries %s" % (part.name, what), remedy))
-    for signature in seen.signatures.get(node.devno, []):
-        if table is None or signature.usage != "partition-table":
-            reasons.append(Reason("signature", "it carries a signature: %s" % signature.text, remedy))
-    proof = seen.proofs.get(node.devno)
-    for fault in proof.faults if proof else ():
-        name = "unreadable" if "could not" in fault else "data"
-        reasons.append(Reason(name, fault, remedy if name == "data" else "replace the device: what cannot be read is never taken for blank"))
+            reasons.append(Reason("signature", "%s carries %s" % (part.name, what), _FREE))
     return reasons
+
+
+def guard_signature(seen: Observation, node: Node) -> List[Reason]:
+    """What libblkid knows of the whole device; a table is told by guard_table, and not twice."""
+    table = seen.tables.get(node.devno)
+    found = [one for one in seen.signatures.get(node.devno, []) if table is None or one.usage != "partition-table"]
+    return [Reason("signature", "it carries a signature: %s" % one.text, _FREE) for one in found]
+
+
+def guard_marks(seen: Observation, node: Node) -> List[Reason]:
+    """What we recognised ourselves, where partitions begin and at the end, and nobody else has told."""
+    table, known = seen.tables.get(node.devno), {one.type for one in seen.signatures.get(node.devno, [])}
+    parts = [part for part in seen.children(node.devno) if part.parent == node.devno]
+    found = []
+    for one in seen.marks.get(node.devno, []):
+        told = one.type in known or (one.usage == "partition-table" and table is not None)
+        told = told or (one.type == "LVM2_member" and one.offset < 2048 and seen.pv(node.devno) is not None)
+        told = told or (one.type == "ext" and one.offset < 2048 and node.devno in seen.filesystems)
+        if not told and not any(part.start <= one.offset < part.start + part.size for part in parts):
+            found.append(Reason("signature", "it carries the mark of %s" % one.text, _FREE))
+    return found
+
+
+def guard_unreadable_sample(seen: Observation, node: Node) -> List[Reason]:
+    """A place of the blank proof that could not be read: an I/O error is never blank."""
+    proof = seen.proofs.get(node.devno)
+    return [Reason("unreadable", fault, _REPLACE) for fault in (proof.faults if proof else ()) if "could not" in fault]
+
+
+def guard_data(seen: Observation, node: Node) -> List[Reason]:
+    """Data that nobody recognises."""
+    proof = seen.proofs.get(node.devno)
+    return [Reason("data", fault, _FREE) for fault in (proof.faults if proof else ()) if "could not" not in fault]
+
+
+IDENTITY_GUARDS: Tuple[Guard, ...] = (guard_test_identity, guard_loop, guard_no_identity, guard_paths, guard_twins)
+USE_GUARDS: Tuple[Guard, ...] = (
+    guard_mounted,
+    guard_swap,
+    guard_held,
+    guard_backing,
+    guard_open,
+    guard_multipath_member,
+    guard_read_only,
+    guard_removable,
+    guard_not_a_disk,
+    guard_busy,
+)
+CONTENT_GUARDS: Tuple[Guard, ...] = (
+    guard_unreadable,
+    guard_table,
+    guard_pv,
+    guard_filesystem,
+    guard_inside,
+    guard_signature,
+    guard_marks,
+    guard_unreadable_sample,
+    guard_data,
+)
+# Of a volume that a load is to write to; where it comes from is asked besides.
+VOLUME_GUARDS: Tuple[Guard, ...] = (
+    guard_mounted,
+    guard_swap,
+    guard_held,
+    guard_backing,
+    guard_open,
+    guard_read_only,
+    guard_table,
+    guard_pv,
+    guard_filesystem,
+    guard_signature,
+    guard_marks,
+    guard_unreadable,
+)
+
+
+def reasons_of(guards: Iterable[Guard], seen: Observation, node: Node) -> List[Reason]:
+    """What the guards say, in their order."""
+    return [reason for guard in guards for reason in guard(seen, node)]
+
+
+def identity_reasons(seen: Observation, node: Node) -> List[Reason]:
+    """Identity: there, no placeholder, and only this disk's."""
+    return reasons_of(IDENTITY_GUARDS, seen, node)
+
+
+def use_reasons(seen: Observation, node: Node) -> List[Reason]:
+    """In use: mounted in any namespace, swap, held by another device, made into another, open elsewhere, read-only, removable."""
+    return reasons_of(USE_GUARDS, seen, node)
+
+
+def content_reasons(seen: Observation, node: Node) -> List[Reason]:
+    """Content: a table, a signature, a PV, unreadable places, data that nobody recognises."""
+    return reasons_of(CONTENT_GUARDS, seen, node)
+
+
+def write_reasons(seen: Observation, node: Node) -> List[Reason]:
+    """Everything against writing a table to a device, but for the blank proof, which is made under the lock."""
+    return identity_reasons(seen, node) + use_reasons(seen, node) + content_reasons(seen, node)
 
 
 def take_reasons(seen: Observation, devno: str) -> List[Reason]:
     """Every reason why a device that is not ours may not be taken; empty: it is blank, free and known."""
-    node = seen.nodes[devno]
-    reasons = identity_reasons(seen, node) + use_reasons(seen, node) + content_reasons(seen, node)
+    reasons = write_reasons(seen, seen.nodes[devno])
     if not reasons and devno not in seen.proofs:
         reasons.append(Reason("unproven", "it was not shown to be blank", "run again; report this if it stays"))
     return reasons
@@ -173,28 +369,9 @@ def load_reasons(seen: Observation, devno: str) -> List[Reason]:
     """
     node = seen.nodes[devno]
     reasons = _origin_reasons(seen, node)
-    for mount in seen.mounted(devno):
-        reasons.append(Reason("mounted", "it is mounted on %s%s" % (mount.target, "" if mount.here else " in another mount namespace"), _ONLY_EMPTY))
-    if devno in seen.swaps:
-        reasons.append(Reason("swap", "it is in use as swap", _ONLY_EMPTY))
-    for holder in node.holders:
-        held = seen.nodes.get(holder)
-        reasons.append(Reason("held", "it is held by %s" % ((held.title or held.name) if held else holder), _ONLY_EMPTY))
-    if node.read_only:
-        reasons.append(Reason("read_only", "it is read-only", "name another volume"))
-    table = seen.tables.get(devno)
-    if table is not None:
-        reasons.append(Reason("table", "it carries a %s partition table" % table.kind.upper(), _ONLY_EMPTY))
-    pv = seen.pv(devno)
-    if pv:
-        reasons.append(Reason("pv", "it is an LVM PV of %s" % ("VG '%s'" % pv.vg if pv.vg else "no VG"), _ONLY_EMPTY))
-    ext4 = seen.filesystems.get(devno)
-    if ext4:
-        reasons.append(Reason("signature", "it carries an ext filesystem%s" % (" labelled '%s'" % ext4.label if ext4.label else ""), _ONLY_EMPTY))
-    for signature in seen.signatures.get(devno, []):
-        reasons.append(Reason("signature", "it carries a signature: %s" % signature.text, _ONLY_EMPTY))
-    if devno in seen.faults:
-        reasons.append(Reason("unreadable", seen.faults[devno], "replace the device: what cannot be read is never taken for empty"))
+    for reason in reasons_of(VOLUME_GUARDS, seen, node):
+        keeps = reason.name in ("read_only", "unreadable")
+        reasons.append(reason if keeps else reason._replace(remedy=_ONLY_EMPTY))
     if not reasons and devno not in seen.signatures:
         reasons.append(Reason("unproven", "nobody looked for signatures on it", "install util-linux (wipefs)"))
     return reasons

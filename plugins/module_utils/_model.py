@@ -260,12 +260,17 @@ class Observation:
     namespaces: Dict[str, Mapping[str, Any]] = field(default_factory=dict)  # NVMe Identify Namespace
     tables: Dict[str, Optional[Table]] = field(default_factory=dict)
     signatures: Dict[str, List[Signature]] = field(default_factory=dict)
+    marks: Dict[str, List[Signature]] = field(default_factory=dict)  # what we recognised ourselves, of the devices that are not ours
+    ends: Dict[str, str] = field(default_factory=dict)  # of the same devices: a digest of their first and last MiB
     filesystems: Dict[str, Ext4] = field(default_factory=dict)
     caches: Dict[str, WriteCache] = field(default_factory=dict)  # of the disks that were looked at closely
     kept: Mapping[str, str] = field(default_factory=dict)  # identity → write cache state that the host keeps; empty where the keeping is damaged
     proofs: Dict[str, BlankProof] = field(default_factory=dict)
     faults: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be read
     busy: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be opened alone
+    openers: Dict[str, List[str]] = field(default_factory=dict)  # device number → other processes that have it open
+    backings: Dict[str, List[str]] = field(default_factory=dict)  # device number → loop devices and targets that are made of it
+    multipath: List[str] = field(default_factory=list)  # single paths of multipath maps, by udev's word
     lvm: Lvm = field(default_factory=Lvm)
     mounts: List[Mount] = field(default_factory=list)
     in_force: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # mounted ext4 → all its options, those of its superblock included

@@ -14,6 +14,7 @@ devices whose content must be known). None of them writes. A missing tool is no 
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import grp
 import os
@@ -21,9 +22,9 @@ import pwd
 import stat
 from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _cacheio, _cacheset, _devio, _parsers, _record, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils import _cacheio, _cacheset, _claims, _content, _devio, _parsers, _record, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry, partition_start
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, Observation, PathState, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import parse_block_limits
@@ -53,6 +54,7 @@ class Questions(NamedTuple):
     groups: Tuple[str, ...] = ()
     full_proof: bool = False
     prove: bool = True
+    guards: bool = True  # whether it is asked what speaks against taking the devices, beside what they carry
     everything: bool = False
 
 
@@ -74,6 +76,8 @@ def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Ite
     seen.kept = _cacheset.read_kept()
     _read_filesystems(seen, targets)
     _read_signatures(run, seen, targets)
+    if ask.guards:
+        _read_claims(seen, targets)
     if ask.prove:
         _prove(seen, targets, ask)
     _read_host(seen, ask)
@@ -218,6 +222,37 @@ def _probe(run: Runner, seen: Observation, asked: Sequence[str]) -> None:
         found = _parsers.parse_wipefs(out)
         for devno in asked:
             seen.signatures[devno] = found.get(seen.nodes[devno].path.rsplit("/", 1)[-1], [])
+
+
+def _read_claims(seen: Observation, targets: Sequence[str]) -> None:
+    """What else is on the devices that are not ours, and who uses them without claiming them."""
+    strangers = [devno for devno in targets if not is_ours(seen.tables.get(devno))]
+    if not strangers:
+        return
+    for devno in strangers:
+        node = seen.nodes[devno]
+        if node.kind != "other" and devno not in seen.faults and node.size >= 8192:
+            _read_marks(seen, node)
+    seen.multipath = [devno for devno in strangers if _claims.is_multipath_member(devno)]
+    seen.backings = _claims.read_backings(seen.nodes)
+    seen.openers = _claims.settled_openers(node.devno for devno in strangers for node in seen.tree(devno))
+
+
+def _read_marks(seen: Observation, node: Node) -> None:
+    """Head and tail and every place where a format may begin, read by us: an error refuses the device."""
+    import hashlib  # pylint: disable=import-outside-toplevel # a host that is as asked needs none
+
+    logical = node.limits.logical
+    starts = []
+    with contextlib.suppress(PlumblineError):  # a geometry that contradicts itself is refused by the plan
+        starts = [partition_start(seen.geometries[node.devno])] if node.kind in ("disk", "loop") else []
+    try:
+        pieces = _devio.read_pieces(node.path, _content.windows(node.size, logical, starts))
+    except OSError as fault:
+        seen.faults[node.devno] = "its head, its tail or a place where partitions begin could not be read: %s" % (fault.strerror or fault)
+        return
+    seen.marks[node.devno] = _content.recognise(pieces, node.size, logical, starts)
+    seen.ends[node.devno] = hashlib.sha256(pieces[0][1] + (pieces[1][1] if len(pieces) > 1 else b"")).hexdigest()
 
 
 def _prove(seen: Observation, targets: Sequence[str], ask: Questions) -> None:

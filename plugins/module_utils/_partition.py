@@ -14,13 +14,15 @@ only then is the first byte written. sfdisk (libfdisk) writes the table; the ker
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import time
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _guards, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _devio, _erase, _guards, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._blank import PROOF_END
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
@@ -33,6 +35,7 @@ FeedRunner = Callable[[Sequence[str], str], Tuple[int, str, str]]
 
 LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
 NODE_SECONDS = 30
+ZERO_STEP = 1 << 30  # one ioctl cannot be interrupted
 
 
 def table_script(device: Mapping[str, Any]) -> str:
@@ -74,13 +77,18 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
     """
     check_request(devices)
     held: List[int] = []
+    kept: Dict[str, List[str]] = {}
     try:
         for device in devices:
             held.append(_open_alone(device["device"], check))
-        todo = _prove(run, devices, held)
+        proven = _prove(run, devices, held)
         if not check:
+            for device in proven.todo:  # of all devices, before the first of them is written to
+                kept[device["device"]] = _backup.keep_device(lambda argv: run(argv, ""), proven.seen, proven.seen.paths[device["device"]])
             for device, fd in zip(devices, held):
-                if device["name"] in todo:
+                if device in proven.todo:
+                    if device["erase"]:
+                        _clear(device, fd, _proof_job(proven.seen, device, fd))
                     _write(run, device, fd)
                 _devio.reread_table(fd)
                 _discard_reserve(device, fd)
@@ -92,7 +100,11 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
     if check:
         return []
     _settle(run)
-    return [_read_back(device) for device in devices]
+    found = []
+    for device in devices:
+        backups = kept.get(device["device"], [])
+        found.append(dict(_read_back(device), erased=device["removes"] if backups else [], backups=backups))
+    return found
 
 
 def _settle(run: FeedRunner) -> None:
@@ -124,41 +136,99 @@ def _open_alone(path: str, check: bool) -> int:
         time.sleep(0.1)
 
 
-def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence[int]) -> List[str]:
-    """Observe once more under the lock. Returns the partition names that are still to be written."""
+class Proven(NamedTuple):
+    """What the proof under the lock left: the devices that are still to be written, and what was observed."""
+
+    todo: List[Mapping[str, Any]]
+    seen: Observation
+
+
+def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence[int]) -> Proven:
+    """Observe once more under the lock. Raises PlumblineError with every reason unless all devices are as they were planned."""
     ask = Questions(devices=tuple((device["device"], device["test_identity"]) for device in devices), prove=False)
     seen = observe(lambda argv: run(argv, ""), ask)
     missing = [tool for tool in ("wipefs", "sfdisk") if tool not in seen.tools]
     if missing:
         raise PlumblineError("%s: not on this host; nothing is written without: install util-linux (and fdisk on Debian)" % " and ".join(missing))
     reasons: List[str] = []
-    todo: List[str] = []
+    todo: List[Mapping[str, Any]] = []
     jobs: List[Dict[str, Any]] = []
+    erased = [seen.paths[device["device"]] for device in devices if device["erase"] and device["device"] in seen.paths]
+    obstacles = dict(zip(erased, _erase.obstacles(seen, erased)))
     for device, fd in zip(devices, held):
         devno = seen.paths.get(device["device"], "")
         reasons += _identity_changes(seen, devno, device)
         if not devno:
             continue
-        table = seen.tables.get(devno)
+        node, table = seen.nodes[devno], seen.tables.get(devno)
         written = table is not None and [entry.guid for entry in table.entries] == [device["guid"]] and table.entries[0].name == device["name"]
         if device["written"] and written:
+            reasons += [reason.line(device["device"]) for reason in _guards.identity_reasons(seen, node)]
             continue
-        todo.append(device["name"])
-        node = seen.nodes[devno]
-        reasons += [
-            reason.line(device["device"])
-            for reason in _guards.identity_reasons(seen, node) + _guards.use_reasons(seen, node) + _guards.content_reasons(seen, node)
-        ]
-        ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
-        jobs.append(
-            {"path": device["device"], "size": node.size, "full": device["full_proof"], "ones_are_blank": ones, "starts": device["probe_starts"], "fd": fd}
-        )
+        todo.append(device)
+        if device["erase"]:
+            reasons += [reason.line(device["device"]) for reason in obstacles[devno]]
+            reasons += _content_changes(seen, devno, device)
+        else:
+            reasons += [reason.line(device["device"]) for reason in _guards.write_reasons(seen, node)]
+            jobs.append(_proof_job(seen, device, fd))
     if not reasons:
         for job, proof in zip(jobs, _devio.prove_all(jobs)):
             reasons += ["%s: %s [%s]" % (job["path"], fault, "unreadable" if "could not" in fault else "data") for fault in proof.faults]
     if reasons:
         raise PlumblineError("refused at the write: a device is not as it was planned", reasons)
-    return todo
+    return Proven(todo, seen)
+
+
+def _proof_job(seen: Observation, device: Mapping[str, Any], fd: int) -> Dict[str, Any]:
+    """What _devio.prove_all() is asked of a device that we hold open."""
+    devno = seen.paths[device["device"]]
+    return {
+        "path": device["device"],
+        "size": seen.nodes[devno].size,
+        "full": device["full_proof"],
+        "ones_are_blank": deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0))),
+        "starts": device["probe_starts"],
+        "fd": fd,
+    }
+
+
+def _content_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[str]:
+    """An erase is of what the spec's author has seen, and of nothing else."""
+    found = _erase.digest(seen, devno)
+    if found == device["erase"]:
+        return []
+    return ["%s: what it carries changed since the plan: %s, was %s [erase]; look at it and run again" % (device["device"], found, device["erase"])]
+
+
+def _clear(device: Mapping[str, Any], fd: int, job: Dict[str, Any]) -> None:
+    """Erase a device that we hold, and leave it as blank as any other that gets a table.
+
+    A discard is quick, and most SSDs return zeros afterwards; but it is a hint, so both ends and the places where volumes
+    begin are zeroed in any case, and where the blank proof still finds something, all of the device is.
+    """
+    size = device["size_bytes"]
+    _try_discard(fd, size)
+    ends = min(PROOF_END, size)
+    places = [(0, ends), (size - ends, ends)]
+    places += [(start // MIB * MIB, min(2 * MIB, size - start // MIB * MIB)) for start in device["probe_starts"] if start < size]
+    for offset, length in places:
+        _devio.write_zeros(fd, offset, length)
+    os.fsync(fd)
+    if not _devio.prove_all([job])[0].faults:
+        return
+    for offset in range(0, size, ZERO_STEP):
+        _devio.write_zeros(fd, offset, min(ZERO_STEP, size - offset))
+    os.fsync(fd)
+    faults = _devio.prove_all([job])[0].faults
+    if faults:
+        raise PlumblineError("%s was erased, and does not read as blank: %s; no table was written" % (device["device"], faults[0]))
+
+
+def _try_discard(fd: int, size: int) -> None:
+    """Discard everything, where the device knows how. What it refuses is zeroed."""
+    with contextlib.suppress(OSError):
+        _devio.discard(fd, 0, size)
 
 
 def _identity_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[str]:
@@ -168,6 +238,8 @@ def _identity_changes(seen: Observation, devno: str, device: Mapping[str, Any]) 
     changes = []
     for what, found, planned in (
         ("identity", node.identity.key, device["identity"]),
+        ("serial", node.identity.serial, device["serial"]),
+        ("model", node.identity.model, device["model"]),
         ("size in bytes", node.size, device["size_bytes"]),
         ("logical block", node.limits.logical, device["logical_bytes"]),
         ("diskseq", node.diskseq, device["diskseq"]),

@@ -21,7 +21,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils import _erase, _guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import Wish, plan_caches, step_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._durability import RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
@@ -74,6 +74,8 @@ class Leg:
     size: int = 0
     entry: Optional[TableEntry] = None  # our partition, if it is in the table
     node: Optional[Node] = None  # our partition, if the kernel shows it
+    erase: str = ""  # the digest of its contents, where they are to go first
+    removes: List[str] = field(default_factory=list)  # what goes then
 
 
 @dataclass
@@ -252,7 +254,9 @@ def _select(plan: StackPlan, seen: Observation, taken: Mapping[str, str]) -> Lis
 def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, through: str) -> None:
     spec = plan.spec
     plan.legs = [Leg(devno, index, seen.geometries[devno]) for index, devno in enumerate(devnos)]
+    _choose_erased(plan, seen)
     _check_legs(plan, seen)
+    seen = _erase.as_erased(seen, [leg.devno for leg in plan.legs if leg.erase])
     if plan.refusals or through == "write_cache":
         return
     _choose_sizes(plan, seen)
@@ -274,6 +278,32 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     plan.planned += ["filesystem", "mount"]
 
 
+def _choose_erased(plan: StackPlan, seen: Observation) -> None:
+    """The legs that are erased first: foreign, and named by their serial with the digest of just what they carry."""
+    name = plan.spec.name
+    serials = sorted({seen.nodes[leg.devno].identity.serial for leg in plan.legs})
+    for wish in plan.spec.erase:
+        if wish.serial not in serials:
+            plan.refusals.append("%s: erase names serial '%s', which no device of the stack has%s" % (name, wish.serial, nearest(wish.serial, serials)))
+    for leg in plan.legs:
+        # Namespaces of one SSD share its serial: the signature tells which is meant.
+        wished = [wish.signature for wish in plan.spec.erase if wish.serial == seen.nodes[leg.devno].identity.serial]
+        if not wished:
+            continue
+        found = _erase.digest(seen, leg.devno)
+        if _guards.is_ours(seen.tables.get(leg.devno), name) or not _guards.take_reasons(seen, leg.devno):
+            plan.warnings.append("%s: %s needs no erase (any more); take it out of the spec" % (name, _device_name(seen, leg.devno)))
+        elif found in wished:
+            leg.erase, leg.removes = found, _erase.contents(seen, leg.devno)
+        else:
+            text = "erase was given the signature %s, and it carries %s now" % (" or ".join(wished), found)
+            reason = _guards.Reason("erase", text, "look at what it carries, and write that signature if all of it may be lost")
+            plan.refusals.append("%s: %s" % (name, reason.line(_device_name(seen, leg.devno))))
+    erased = [leg for leg in plan.legs if leg.erase]
+    for leg, reasons in zip(erased, _erase.obstacles(seen, [leg.devno for leg in erased])):
+        plan.refusals += ["%s: %s" % (name, reason.line(_device_name(seen, leg.devno))) for reason in reasons]
+
+
 def _check_legs(plan: StackPlan, seen: Observation) -> None:
     """Each leg is ours or may be taken; all legs of a stripe go together."""
     name = plan.spec.name
@@ -285,8 +315,11 @@ def _check_legs(plan: StackPlan, seen: Observation) -> None:
             leg.node = next((n for n in seen.nodes.values() if n.parent == leg.devno and n.start == leg.entry.start), None)
             reasons = _guards.identity_reasons(seen, node)
         else:
-            reasons = _guards.take_reasons(seen, leg.devno)
+            reasons = [] if leg.erase else _guards.take_reasons(seen, leg.devno)
         plan.refusals += ["%s: %s" % (name, reason.line(_device_name(seen, leg.devno))) for reason in reasons]
+        offered = _erase.offer(seen, leg.devno) if reasons else None
+        if offered:
+            plan.refusals.append("%s: %s: %s [erase]" % (name, _device_name(seen, leg.devno), offered))
         offset = leg.geometry.alignment_offset.value
         if offset is not None and offset < 0:
             plan.refusals.append(
@@ -389,6 +422,7 @@ def _plan_partitions(plan: StackPlan, seen: Observation) -> None:
                 "identity": node.identity.key,
                 "test_identity": node.identity.test,
                 "serial": node.identity.serial,
+                "model": node.identity.model,
                 "diskseq": node.diskseq,
                 "size_bytes": node.size,
                 "logical_bytes": leg.geometry.logical_bytes,
@@ -401,17 +435,21 @@ def _plan_partitions(plan: StackPlan, seen: Observation) -> None:
                 "written": leg.entry is not None,
                 "full_proof": spec.blank_proof == "full",
                 "probe_starts": starts,
+                "erase": leg.erase,
+                "removes": leg.removes,
             }
         )
     if len(plan.legs) > 1 and len({leg.index for leg in plan.legs}) < len(plan.legs):
         plan.refusals.append("%s: two legs carry the same partition name; one is perhaps a copy of the other" % spec.name)
     if wanted:
+        erased = ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if leg.erase)
         plan.steps.append(
             {
                 "action": "partition",
                 "stack": spec.name,
                 "devices": wanted,
-                "summary": "partition %s" % ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if not leg.node),
+                "summary": "%spartition %s"
+                % ("erase %s, then " % erased if erased else "", ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if not leg.node)),
             }
         )
 

@@ -56,7 +56,9 @@ def _draw_volume(plan: StackPlan, number: int, volume: Volume) -> List[str]:
 def draw_found(plan: StackPlan, seen: Observation) -> List[str]:
     """The same devices as they are."""
     lines = ["%s:" % plan.spec.name]
-    lines += ["  %s" % _guards.describe(seen, leg.devno) for leg in plan.legs]
+    for leg in plan.legs:
+        lines.append("  %s" % _guards.describe(seen, leg.devno))
+        lines += ["    to be erased: %s" % what for what in leg.removes]
     remaining = {str(step["action"]) for step in plan.steps}
     standing = [word for action, word in _PARTS if action in plan.planned and action not in remaining]
     return lines + (["  in place: %s" % ", ".join(standing)] if standing else [])
@@ -91,7 +93,12 @@ def steps_report(plan: Plan) -> List[str]:
     """One line a step."""
     if not plan.steps:
         return ["as asked: no step is left"]
-    return ["step %d: %s" % (number, step["summary"]) for number, step in enumerate(plan.steps, 1)]
+    lines = []
+    for number, step in enumerate(plan.steps, 1):
+        lines.append("step %d: %s" % (number, step["summary"]))
+        for device in step["devices"] if step["action"] == "partition" else ():
+            lines += ["  erases of %s (%s): %s" % (device["device"], device["serial"], what) for what in device["removes"]]
+    return lines
 
 
 def table(rows: Sequence[Sequence[str]]) -> List[str]:

@@ -48,6 +48,7 @@ _VOLUME_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _LVM_NAME = re.compile(r"(?:snapshot|pvmove).*|.*_(?:cdata|cmeta|corig|iorig|mimage|mlog|pmspare|rimage|rmeta|tdata|tmeta|vdata|vorigin|wcorig)(?:_.*)?")
 _OPTION = re.compile(r"[A-Za-z0-9_.:=/+@-]+")
 _USER = re.compile(r"(?:[a-z_][a-z0-9_.-]{0,31}\$?|[0-9]{1,10})")
+_SIGNATURE = re.compile(r"[0-9a-f]{32}")
 _MODE = re.compile(r"[0-7]{3,4}")
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]{1,200}\.(?:service|socket|target|slice|scope|timer|mount)")
 _LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,16}")
@@ -63,7 +64,7 @@ _SYSTEM_TREES = ("/proc/", "/sys/", "/dev/", "/run/", "/boot/", "/etc/", "/bin/"
 
 _STACK_KEYS = (
     "name", "devices", "layout", "reserve", "stripe_size", "extent_size", "geometry", "volumes", "accept", "blank_proof",
-    "write_cache", "power_loss_protection",
+    "write_cache", "power_loss_protection", "erase",
 )  # fmt: skip
 _VOLUME_KEYS = (
     "name", "size", "mount", "label", "mount_options", "mount_profile", "owner", "group", "mode", "errors", "bytes_per_inode",
@@ -71,6 +72,7 @@ _VOLUME_KEYS = (
 )  # fmt: skip
 _SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
 _DEVICE_KEYS = ("path", "test_identity")
+_ERASE_KEYS = ("serial", "signature")
 _GEOMETRY_KEYS = ("model", "device", "grain", "alignment_offset", "erase_block")
 
 # Options that fstab carries for every volume, so that a missing disk does not stop the boot.
@@ -92,6 +94,13 @@ class Selector(NamedTuple):
     wanted: int
     min_bytes: int = 0
     max_bytes: int = 0
+
+
+class Erase(NamedTuple):
+    """A device that may be erased: its serial, and the digest of its contents that its refusal printed."""
+
+    serial: str
+    signature: str
 
 
 class Override(NamedTuple):
@@ -144,6 +153,7 @@ class Stack(NamedTuple):
     legs: int = 0
     write_cache: str = "keep"
     power_loss_protection: Tuple[str, ...] = ()  # serials of drives of which the operator states it
+    erase: Tuple[Erase, ...] = ()
 
 
 def check_variables(names: Sequence[str]) -> None:
@@ -241,6 +251,7 @@ def _read_stack(raw: Any, where: str) -> Stack:
         legs=legs,
         write_cache=read_cache_state(entry.get("write_cache", "keep"), where + ".write_cache"),
         power_loss_protection=_read_serials(entry.get("power_loss_protection", []), where + ".power_loss_protection"),
+        erase=_read_erase(entry.get("erase", []), where + ".erase"),
     )
     _check_layout(stack, entry, where)
     return stack
@@ -261,7 +272,25 @@ def _read_serials(value: Any, where: str) -> Tuple[str, ...]:
     return serials
 
 
+def _read_erase(raw: Any, where: str) -> Tuple[Erase, ...]:
+    if not isinstance(raw, list):
+        raise PlumblineError("%s: found %s; wanted a list of mappings with %s, as a refusal prints them" % (where, kind(raw), ", ".join(_ERASE_KEYS)))
+    wishes = []
+    for number, item in enumerate(raw):
+        here = "%s[%d]" % (where, number)
+        entry = check_keys(item, _ERASE_KEYS, here)
+        for key in _ERASE_KEYS:
+            if key not in entry:
+                raise PlumblineError("%s: '%s' is missing; a refusal prints both" % (here, key))
+        (serial,) = _read_serials([entry["serial"]], here + ".serial")
+        wishes.append(Erase(serial, _match(entry["signature"], _SIGNATURE, here + ".signature", "the 32 characters 0 to f that the refusal prints, in quotes")))
+    _unique([wish.signature for wish in wishes], where + ": signature '%s' is named twice")
+    return tuple(wishes)
+
+
 def _check_layout(stack: Stack, entry: Mapping[str, Any], where: str) -> None:
+    if stack.erase and stack.selector:
+        raise PlumblineError("%s.erase: a selector takes unused devices only; name the stack's devices where one of them is to be erased" % where)
     if stack.layout == "separate":
         for key in ("stripe_size", "extent_size"):
             if key in entry:

@@ -14,6 +14,8 @@ version_added: 0.1.0
 description:
   - The only writer of partition tables in the collection. It takes the devices of a stack as M(plumbline.ssd.stack_plan) planned them,
     opens all of them exclusively, locks them, and proves once more that each is the planned device and is blank.
+  - A device that the spec lets be erased is, instead, proven to carry exactly what was seen when its erase was written down, is erased, and is
+    then proven blank like any other.
   - Only when every device has passed is the first one written. A GPT with one partition is made on each, at exactly the
     planned byte, with its GUID and name chosen beforehand.
   - The reserve behind the partition is discarded, but for the last MiB with the backup table.
@@ -39,7 +41,11 @@ options:
         type: str
         default: ""
       serial:
-        description: Serial number, for messages.
+        description: Serial number that the plan saw; another one is a refusal.
+        type: str
+        default: ""
+      model:
+        description: Model that the plan saw; another one is a refusal.
         type: str
         default: ""
       diskseq:
@@ -91,6 +97,17 @@ options:
         type: list
         elements: int
         default: []
+      erase:
+        description:
+          - The digest of what the device carries, by which the plan allowed that it is erased first. Empty for a device that has to be blank.
+          - It is worked out once more under the lock, and another digest is a refusal, as is a device in use.
+        type: str
+        default: ""
+      removes:
+        description: What goes when the device is erased, one line each, for the report.
+        type: list
+        elements: str
+        default: []
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -103,7 +120,9 @@ attributes:
     details: The diff of M(plumbline.ssd.stack_plan) shows the table with the rest of the stack.
 notes:
   - The table is written by C(sfdisk), which is in the package C(fdisk) on Debian and in C(util-linux) elsewhere.
-  - There is no option to force anything.
+  - There is no option to force anything. A device is erased only under its digest, as the guide on refusals of the collection describes.
+  - Before the first byte is written, the first and last MiB of every device, its table, the metadata of its volume groups and LUKS headers are
+    kept below C(/var/lib/plumbline/backup).
 seealso:
   - module: plumbline.ssd.stack_plan
 author:
@@ -149,6 +168,14 @@ partitions:
     length_bytes:
       description: Its length in bytes.
       type: int
+    erased:
+      description: What was erased from the device, one line each.
+      type: list
+      elements: str
+    backups:
+      description: Files on the host in which the device's old contents are kept, as far as a table, signatures and headers go.
+      type: list
+      elements: str
 reasons:
   description: Why nothing was written, one line a reason.
   returned: failure with several causes
@@ -166,6 +193,7 @@ DEVICE = {
     "identity": {"type": "str", "required": True},
     "test_identity": {"type": "str", "default": ""},
     "serial": {"type": "str", "default": ""},
+    "model": {"type": "str", "default": ""},
     "diskseq": {"type": "int", "default": 0},
     "size_bytes": {"type": "int", "required": True},
     "logical_bytes": {"type": "int", "required": True},
@@ -178,6 +206,8 @@ DEVICE = {
     "written": {"type": "bool", "default": False},
     "full_proof": {"type": "bool", "default": False},
     "probe_starts": {"type": "list", "elements": "int", "default": []},
+    "erase": {"type": "str", "default": ""},
+    "removes": {"type": "list", "elements": "str", "default": []},
 }
 
 

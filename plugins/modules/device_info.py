@@ -129,7 +129,7 @@ def describe(seen, devno):
     """One disk as it is returned."""
     node, geometry = seen.nodes[devno], seen.geometries[devno]
     found = seen.tables.get(devno)
-    reasons = _guards.identity_reasons(seen, node) + _guards.use_reasons(seen, node) + _guards.content_reasons(seen, node)
+    reasons = _guards.write_reasons(seen, node)
     return {
         "name": node.name,
         "links": sorted(link for link, number in seen.links.items() if number == devno),

@@ -117,7 +117,7 @@ def main():
     asked = [device_path(name) for name in module.params["devices"]]
     try:
         need_root()
-        seen = observe(runner(module), Questions(devices=tuple((path, "") for path in asked), everything=not asked, prove=False))
+        seen = observe(runner(module), Questions(devices=tuple((path, "") for path in asked), everything=not asked, prove=False, guards=False))
         missing_devices(seen, asked)
     except PlumblineError as fault:
         exit_refused(module, fault)

@@ -59,7 +59,9 @@ attributes:
 notes:
   - Runs three tools at most, all read-only, namely C(lvm fullreport), C(dmsetup table) and C(wipefs) without an erase option.
   - A device that is to be taken is proven blank by reading its first and last 64 MiB and 1,024 random places whole (C(blank_proof=sampled)),
-    or all of it.
+    or all of it. What the sample is sure to find is in the guide on refusals of the collection.
+  - A device with foreign contents, and nothing else against it, is refused with a signature of what it carries. The stack's C(erase) takes that
+    signature, with the device's serial, as the word that all of it may be lost. What goes is in the diff and in RV(report).
 seealso:
   - module: plumbline.ssd.stack_info
   - module: plumbline.ssd.aligned_partition

@@ -16,6 +16,10 @@ echo '/dev/vda / ext4 noatime,errors=remount-ro 0 0' > "$root/etc/fstab"
 # What `lab.py detach --all` puts back.
 cp "$root/etc/fstab" "$root/etc/fstab.lab"
 
+# bcache-tools would register every backing device as soon as it is made; the tests do that where they want it.
+mkdir -p "$root/etc/udev/rules.d"
+ln -sf /dev/null "$root/etc/udev/rules.d/69-bcache.rules"
+
 # QEMU's user network never changes: one `ip` call instead of a network manager.
 cat > "$root/etc/systemd/system/lab-network.service" <<'UNIT'
 [Unit]

@@ -23,6 +23,7 @@ release() {
         dm-*) dmsetup remove --force --retry "$(cat "/sys/class/block/$name/dm/name")" ;;
         md*) mdadm --quiet --stop "/dev/$name" ;;
         loop*) losetup --detach "/dev/$name" ;;
+        bcache*) echo 1 > "/sys/class/block/$name/bcache/stop" ;;
     esac
     return 0
 }

@@ -10,7 +10,8 @@ import random
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _devio
-from ansible_collections.plumbline.ssd.plugins.module_utils._devio import PROOF_END, PROOF_SAMPLE, PROOF_SAMPLES, proof_spans, prove_all, prove_blank
+from ansible_collections.plumbline.ssd.plugins.module_utils._blank import PROOF_END, PROOF_SAMPLE, PROOF_SAMPLES, proof_spans
+from ansible_collections.plumbline.ssd.plugins.module_utils._devio import prove_all, prove_blank
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB
 
 LIMIT = 2 * PROOF_END + PROOF_SAMPLES * PROOF_SAMPLE

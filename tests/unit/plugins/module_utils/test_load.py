@@ -11,7 +11,7 @@ import time
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _baseline, _devio, _guards, _load, _scratch
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ext4, Lv, Lvm, Mount, Pv, Segment, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ext4, Lv, Lvm, Mount, Pv, Segment, Signature, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._spans import Extent
 from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import LEGS, VOLUMES, Found, Share
@@ -102,10 +102,15 @@ def spoil_leg(host, lv, parts):
 
 
 SPOILERS = {
-    "mounted": (lambda host, lv, parts: host.seen.mounts.append(Mount(lv, "/data", "ext4", ())), "mounted", "it is mounted on /data"),
+    "mounted": (lambda host, lv, parts: host.seen.mounts.append(Mount(lv, "/data", "ext4", ())), "mounted", "is mounted on /data"),
     "mounted elsewhere": (lambda host, lv, parts: host.seen.mounts.append(Mount(lv, "/d", "ext4", (), False)), "mounted", "another mount namespace"),
     "swap": (lambda host, lv, parts: host.seen.swaps.append(lv), "swap", "in use as swap"),
     "held": (lambda host, lv, parts: host.edit(lv, holders=("9:9",)), "held", "held by 9:9"),
+    "backing": (lambda host, lv, parts: host.seen.backings.update({lv: ["loop device loop3"]}), "backing", "backs loop device loop3"),
+    "open": (lambda host, lv, parts: host.seen.openers.update({lv: ["postgres (7)"]}), "open", "is open in postgres (7)"),
+    "table": (lambda host, lv, parts: host.seen.tables.update({lv: Table("mbr")}), "table", "it carries a MBR partition table"),
+    "pv": (lambda host, lv, parts: host.pv(lv, "nested"), "pv", "it is an LVM PV of VG 'nested'"),
+    "mark": (lambda host, lv, parts: host.seen.marks.update({lv: [Signature("oracleasm", "database", 32)]}), "signature", "the mark of oracleasm database"),
     "read-only": (lambda host, lv, parts: host.edit(lv, read_only=True), "read_only", "read-only"),
     "ext4": (lambda host, lv, parts: host.seen.filesystems.update({lv: Ext4("U", "data", 4096, 1, 0, 0, 1)}), "signature", "labelled 'data'"),
     "signature": (lambda host, lv, parts: host.seen.signatures.update({lv: [Signature("xfs", "filesystem", 0)]}), "signature", "xfs filesystem at byte 0"),
@@ -120,6 +125,18 @@ SPOILERS = {
     "a PV that is gone": (lambda host, lv, parts: host.seen.nodes.pop(parts[1]), "not_ours", "is not there"),
     "another kind": (lambda host, lv, parts: host.edit(lv, kind="crypt"), "not_ours", "it is a crypt"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("guard", _guards.VOLUME_GUARDS, ids=lambda guard: guard.__name__)
+def test_each_guard_of_volumes_is_missed(monkeypatch, guard):
+    """Something is refused with it that would be written to without it."""
+    monkeypatch.setattr(_guards, "VOLUME_GUARDS", tuple(one for one in _guards.VOLUME_GUARDS if one is not guard))
+    free = []
+    for name, (spoil, _reason, _words) in SPOILERS.items():
+        host, lv, parts = ours()
+        spoil(host, lv, parts)
+        free += [name] if not _guards.load_reasons(host.seen, lv) else []
+    assert free
 
 
 @pytest.mark.parametrize("what", SPOILERS)

@@ -7,7 +7,7 @@ import os
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _partition
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof, Observation, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, spec
 
@@ -18,6 +18,7 @@ def request(**more):
         "identity": "wwid:eui.1",
         "test_identity": "",
         "serial": "S",
+        "model": "M",
         "diskseq": 0,
         "size_bytes": 10 * GIB,
         "logical_bytes": 512,
@@ -30,6 +31,8 @@ def request(**more):
         "written": False,
         "full_proof": False,
         "probe_starts": [],
+        "erase": "",
+        "removes": [],
     }
     one.update(more)
     return one
@@ -110,7 +113,7 @@ def proven(monkeypatch, change=lambda host, devices: None, proofs=None):
 
 
 def test_prove_unchanged(monkeypatch):
-    assert proven(monkeypatch) == ["plumbline:pgdata:0", "plumbline:pgdata:1"]
+    assert [device["name"] for device in proven(monkeypatch).todo] == ["plumbline:pgdata:0", "plumbline:pgdata:1"]
 
 
 @pytest.mark.parametrize(
@@ -127,10 +130,25 @@ def test_prove_unchanged(monkeypatch):
             lambda h, d: h.edit("259:0", identity=h.seen.nodes["259:0"].identity._replace(wwid="eui.99")),
             "/dev/nvme0n1: the identity changed since the plan: wwid:eui.99, was wwid:eui.000000000000a000 [identity]; run again",
         ),
+        (
+            lambda h, d: h.edit("259:0", identity=h.seen.nodes["259:0"].identity._replace(serial="S9")),
+            "/dev/nvme0n1: the serial changed since the plan: S9, was SER0000 [identity]; run again",
+        ),
+        (
+            lambda h, d: h.edit("259:0", identity=h.seen.nodes["259:0"].identity._replace(model="Flash 1")),
+            "/dev/nvme0n1: the model changed since the plan: Flash 1, was Flash 9000 [identity]; run again",
+        ),
+        (lambda h, d: h.disk(wwid="eui.000000000000a000"), "/dev/nvme0n1: it shares its identity eui.000000000000a000 with nvme2n1 [identity]"),
+        (lambda h, d: h.seen.openers.update({"259:0": ["dd (9)"]}), "/dev/nvme0n1: nvme0n1 is open in dd (9) [open]"),
+        (lambda h, d: h.seen.backings.update({"259:0": ["loop device loop0"]}), "/dev/nvme0n1: nvme0n1 backs loop device loop0 [backing]"),
+        (
+            lambda h, d: h.seen.marks.update({"259:0": [Signature("oracleasm", "database", 32)]}),
+            "/dev/nvme0n1: it carries the mark of oracleasm database at byte 32 [signature]",
+        ),
         (lambda h, d: h.mount("259:0", "/x"), "/dev/nvme0n1: nvme0n1 is mounted on /x [mounted]; unmount it if it may be used"),
         (
             lambda h, d: h.part("259:0", MIB, name="other"),
-            "/dev/nvme0n1: it carries a GPT partition table; partitions: 1 'other' [table]; if it may be lost, erase the device yourself and run again",
+            "/dev/nvme0n1: it carries a GPT partition table; partitions: 1 'other' [table]; if it may be lost, free the device",
         ),
         (lambda h, d: h._do_partition({"devices": d[:1]}), "/dev/nvme0n1: it carries a GPT partition table; partitions: 1 'plumbline:pgdata:0' [table]"),
     ],
@@ -160,7 +178,20 @@ def test_a_table_that_is_there_already_is_not_written_again(monkeypatch):
         host._do_partition({"devices": devices[:1]})
         devices[0]["written"] = True
 
-    assert proven(monkeypatch, change) == ["plumbline:pgdata:1"]
+    assert [device["name"] for device in proven(monkeypatch, change).todo] == ["plumbline:pgdata:1"]
+
+
+def test_a_table_of_ours_on_a_disk_that_is_there_twice(monkeypatch):
+    """What was written already is looked at no closer, but it has to be the one disk."""
+
+    def change(host, devices):
+        host._do_partition({"devices": devices[:1]})
+        devices[0]["written"] = True
+        host.disk(wwid="eui.000000000000a000", serial="OTHER")
+
+    with pytest.raises(PlumblineError) as caught:
+        proven(monkeypatch, change)
+    assert "it shares its identity" in caught.value.reasons[0]
 
 
 def test_a_table_that_should_be_there_and_is_another(monkeypatch):
@@ -191,7 +222,7 @@ def test_nothing_is_written_before_all_are_proven(monkeypatch):
 def test_check_mode_proves_and_writes_nothing(monkeypatch):
     calls = []
     monkeypatch.setattr(_partition, "_open_alone", lambda path, check: calls.append(check) or os.open("/dev/null", os.O_RDONLY))
-    monkeypatch.setattr(_partition, "_prove", lambda *_args: ["plumbline:pgdata:0"])
+    monkeypatch.setattr(_partition, "_prove", lambda *_args: _partition.Proven([request()], Observation()))
     monkeypatch.setattr(_partition, "_write", lambda *args: calls.append("write"))
     assert _partition.partition_all(lambda argv, text: (0, "", ""), [request()], True) == [] and calls == [True]
 

@@ -472,7 +472,7 @@ def tiny(host):
     host.edit("259:0", size=16 * MIB)
 
 
-ERASE = "; if it may be lost, erase the device yourself and run again"
+ERASE = "; if it may be lost, free the device, by erase or by your own tools, and run again"
 REPLACE = "; replace the device: what cannot be read is never taken for blank"
 NAME = "pgdata: device nvme0n1 (SER0000): "
 
@@ -513,15 +513,15 @@ NAME = "pgdata: device nvme0n1 (SER0000): "
         (
             twins,
             (
-                "pgdata: device nvme0n1 (SER0001): it shares its identity eui.000000000000a001 with nvme1n1 [identity]; "
-                "two paths to one disk want multipath; two disks with one serial cannot be told apart"
+                "pgdata: device nvme0n1 (SER0001): it and nvme1n1 are paths to one disk, eui.000000000000a001 [multipath]; "
+                "let multipath join them; a map of several paths is no device for a stack"
             ),
         ),
         (
             serial_twins,
             (
                 "pgdata: device nvme0n1 (SAME): it shares its identity SAME with nvme1n1 [identity]; "
-                "two paths to one disk want multipath; two disks with one serial cannot be told apart"
+                "two disks with one identity cannot be told apart; take one of them away, or give it another where it can have one"
             ),
         ),
         (contradiction, "pgdata: device nvme0n1 has alignment_offset -1: the layers below it contradict each other; a geometry override can state it"),

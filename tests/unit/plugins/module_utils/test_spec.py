@@ -18,7 +18,10 @@ GOOD = {
     "volumes": [{"name": "data", "size": "70%", "mount": "/data01"}, {"name": "wal", "size": "20%", "mount": "/data02"}],
 }
 GONE = object()
-STACK_KEYS = "valid keys: name, devices, layout, reserve, stripe_size, extent_size, geometry, volumes, accept, blank_proof, write_cache, power_loss_protection"
+STACK_KEYS = (
+    "valid keys: name, devices, layout, reserve, stripe_size, extent_size, geometry, volumes, accept, blank_proof, "
+    "write_cache, power_loss_protection, erase"
+)
 VOLUME_KEYS = (
     "valid keys: name, size, mount, label, mount_options, mount_profile, owner, group, mode, errors, bytes_per_inode, discard, selinux_context, "
     "required_by, lazy_init"

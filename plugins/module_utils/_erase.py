@@ -1,0 +1,129 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""Freeing a device that carries something foreign: what would go, its digest, and who may say so. Pure.
+
+A device is erased only where the spec names its serial together with the digest that its refusal printed. The digest is
+of the device's identity and of what was found on it, so it fits no other device, and not this one once its contents changed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
+
+from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils._guards import Reason
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Lvm, Observation, Signature
+
+# The reasons that an erase answers. Every other one (in use, unreadable, identity) stands, whatever the spec says.
+ERASABLE = ("table", "pv", "signature", "data")
+DIGEST_LENGTH = 32
+
+
+def digest(seen: Observation, devno: str) -> str:
+    """Names a device and what it carries: identity, size, table, signatures, marks, PVs, and the first and last MiB.
+
+    Nothing in it changes with the kernel's names or with a reboot.
+    """
+    node, table = seen.nodes[devno], seen.tables.get(devno)
+    inside = []
+    for one in seen.tree(devno):
+        pv, ext4 = seen.pv(one.devno), seen.filesystems.get(one.devno)
+        inside.append(
+            {
+                "part": one.number,
+                "start": one.start,
+                "size": one.size,
+                "pv": [pv.vg, pv.uuid] if pv else [],
+                "ext4": [ext4.uuid, ext4.label] if ext4 else [],
+                "signatures": _plain(seen.signatures.get(one.devno, [])),
+            }
+        )
+    whole = {
+        "identity": [node.identity.key, node.identity.serial, node.identity.model, node.size],
+        "table": [table.kind, table.guid, table.fault, [list(entry) for entry in table.entries]] if table else [],
+        "inside": inside,
+        "marks": _plain(seen.marks.get(devno, [])),
+        "ends": seen.ends.get(devno, ""),
+    }
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("utf-8", "backslashreplace")).hexdigest()[:DIGEST_LENGTH]
+
+
+def _plain(signatures: Sequence[Signature]) -> List[List[Any]]:
+    return sorted(list(one) for one in signatures)
+
+
+def contents(seen: Observation, devno: str) -> List[str]:
+    """Everything that was found on a device and goes when it is erased, one line each."""
+    lines = [reason.text for reason in _guards.content_reasons(seen, seen.nodes[devno]) if reason.name in ERASABLE]
+    return lines or ["nothing that was recognised"]
+
+
+def obstacles(seen: Observation, devnos: Sequence[str]) -> List[List[Reason]]:
+    """For each device why it is not erased, whatever the spec says: identity, use, what cannot be read, and volume groups that reach beyond."""
+    erased = {one.devno for devno in devnos for one in seen.tree(devno)}
+    found = []
+    for devno in devnos:
+        node = seen.nodes[devno]
+        reasons = [reason for reason in _guards.write_reasons(seen, node) if reason.name not in ERASABLE]
+        if not node.identity.serial or _guards.is_placeholder(node.identity.serial):
+            reasons.append(Reason("identity", "it has no serial by which it could be named for an erase", "free it by your own tools"))
+        if devno not in seen.ends:
+            reasons.append(Reason("unproven", "its first and last MiB were not read", "run again; report this if it stays"))
+        found.append(reasons + _group_reasons(seen, devno, erased))
+    return found
+
+
+def _group_reasons(seen: Observation, devno: str, erased: Set[str]) -> List[Reason]:
+    """A volume group that has other PVs on this host would lose a part of itself."""
+    groups = {pv.vg for one in seen.tree(devno) for pv in [seen.pv(one.devno)] if pv and pv.vg}
+    reasons = []
+    for pv in seen.lvm.pvs:
+        if pv.vg in groups and pv.devno in seen.nodes and pv.devno not in erased:
+            text = "its VG '%s' has a PV on %s as well" % (pv.vg, seen.nodes[pv.devno].name)
+            reasons.append(Reason("held", text, "take the VG apart first, or have all its devices erased by one stack"))
+    return reasons
+
+
+def offer(seen: Observation, devno: str) -> Optional[str]:
+    """What to write into the spec so that the device is erased; None where it would not be."""
+    reasons = _guards.take_reasons(seen, devno)
+    if not reasons or any(reason.name not in ERASABLE for reason in reasons) or obstacles(seen, [devno])[0]:
+        return None
+    return "it is freed, and all of that lost, by erase: [{serial: '%s', signature: '%s'}]" % (seen.nodes[devno].identity.serial, digest(seen, devno))
+
+
+def as_erased(seen: Observation, devnos: Sequence[str]) -> Observation:
+    """The host as it will be when these devices are erased: for planning what comes after."""
+    tops = set(devnos)
+    gone = {one.devno for devno in devnos for one in seen.tree(devno)} - tops
+    without = gone | tops
+
+    def kept(what: Mapping[str, Any], names: Set[str]) -> Dict[str, Any]:
+        return {devno: value for devno, value in what.items() if devno not in names}
+
+    pvs = tuple(pv for pv in seen.lvm.pvs if pv.devno not in without)
+    lost = {pv.vg for pv in seen.lvm.pvs if pv.devno in without} - {pv.vg for pv in pvs if pv.devno in seen.nodes}
+    lvm = Lvm(
+        tuple(pv for pv in pvs if pv.vg not in lost),
+        tuple(vg for vg in seen.lvm.vgs if vg.name not in lost),
+        tuple(lv for lv in seen.lvm.lvs if lv.vg not in lost),
+    )
+    return dataclasses.replace(
+        seen,
+        nodes=kept(seen.nodes, gone),
+        tables={devno: None if devno in tops else table for devno, table in kept(seen.tables, gone).items()},
+        signatures=kept(seen.signatures, without),
+        filesystems=kept(seen.filesystems, without),
+        marks=kept(seen.marks, without),
+        proofs=kept(seen.proofs, without),
+        lvm=lvm,
+    )

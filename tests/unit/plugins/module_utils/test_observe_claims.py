@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an observation reads of devices that are not ours, on files that stand for disks."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils import _claims, _devio, _observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
+
+SIZE = 24 * MIB
+
+
+@pytest.fixture
+def read(tmp_path, monkeypatch):
+    """Reads a disk that is a file with these bytes; returns the observation."""
+
+    def look(*data, prepare=lambda host, disk: None):
+        path = str(tmp_path / "disk")
+        with open(path, "wb") as handle:
+            handle.truncate(SIZE)
+            for at, raw in data:
+                handle.seek(at)
+                handle.write(raw)
+        try:
+            os.close(_devio.open_read(path))
+        except OSError:
+            pytest.skip("no O_DIRECT on %s" % tmp_path)
+        monkeypatch.setattr(Node, "path", property(lambda _node: path))
+        monkeypatch.setattr(_claims, "read_openers", lambda: {"259:0": ["dd (9)"]})
+        monkeypatch.setattr(_claims, "read_backings", lambda nodes: {"259:0": ["loop device loop0"]})
+        monkeypatch.setattr(_claims, "is_multipath_member", lambda number: True)
+        host = Host()
+        disk = host.disk(size=SIZE)
+        prepare(host, disk)
+        _observe._read_claims(host.seen, [disk])
+        return host.seen
+
+    return look
+
+
+def test_marks_ends_and_uses(read):
+    seen = read((63 * 512, b"XFSB"), (SIZE - 512, b"EFI PART"))
+    assert [(one.type, one.offset) for one in seen.marks["259:0"]] == [("xfs", 63 * 512), ("gpt backup", SIZE - 512)]
+    assert len(seen.ends["259:0"]) == 64
+    assert seen.openers == {"259:0": ["dd (9)"]} and seen.backings == {"259:0": ["loop device loop0"]} and seen.multipath == ["259:0"]
+
+
+def test_the_ends_tell_of_every_byte_in_them(read):
+    generator = random.Random(3)
+    blank = read().ends["259:0"]
+    for at in [0, MIB - 1, SIZE - MIB, SIZE - 1] + [generator.randrange(MIB) for _try in range(10)]:
+        assert read((at, b"x")).ends["259:0"] != blank
+    assert read((MIB, b"x")).ends["259:0"] == blank == read((SIZE - MIB - 1, b"x")).ends["259:0"]
+
+
+def test_what_is_ours_is_not_read(read):
+    seen = read((0, b"XFSB"), prepare=lambda host, disk: host.part(disk, MIB, name="plumbline:pgdata:0"))
+    assert (seen.marks, seen.ends, seen.openers, seen.backings, seen.multipath) == ({}, {}, {}, {}, [])
+
+
+@pytest.mark.parametrize("broken", range(3))
+def test_a_place_that_cannot_be_read_is_a_fault(read, monkeypatch, broken):
+    """Head, tail, or where a partition begins: whichever it is, the device has no marks, no digest, and a fault."""
+    real, count = _devio.read_at, []
+
+    def fail(fd, offset, length):
+        count.append(offset)
+        if len(count) == broken + 1:
+            raise OSError(5, "Input/output error")
+        return real(fd, offset, length)
+
+    monkeypatch.setattr(_devio, "read_at", fail)
+    seen = read()
+    assert "could not be read: Input/output error" in seen.faults["259:0"]
+    assert seen.marks == {} and seen.ends == {}
