@@ -25,6 +25,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils import _cacheio, _ca
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, Observation, PathState, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import walk
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import parse_block_limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._tables import (
@@ -253,7 +254,7 @@ def _read_host(seen: Observation, ask: Questions) -> None:
         seen.in_force[devno] = tuple(_sysfs.read_text("/proc/fs/ext4/%s/options" % seen.nodes[devno].name).split())
     seen.accepted = _record.load_accepted()
     for path in ask.mounts:
-        seen.directories[path] = read_path(path)
+        seen.directories[path] = read_path(path)._replace(way=walk(path))
     for path in ask.files:
         seen.drop_ins[path] = _sysfs.read_text(path)
     seen.users = _numbers_of(ask.users, _uid)

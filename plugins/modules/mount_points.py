@@ -195,7 +195,7 @@ reasons:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._mounting import apply_mounts
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner, starter
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner, starter
 
 MOUNT = {
     "path": {"type": "path", "required": True},
@@ -264,10 +264,8 @@ def main():
         exit_refused(module, fault)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
-    for warning in warnings:
-        module.warn(warning)
     result = {"reading": reading} if reading else {}
-    module.exit_json(changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
+    leave(module, warnings, changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
 
 
 if __name__ == "__main__":
