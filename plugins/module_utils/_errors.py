@@ -52,9 +52,9 @@ class PlumblineError(Exception):
         self.reasons = [one_line(reason) for reason in reasons]
 
 
-def nearest(word: str, valid: Iterable[str]) -> str:
+def nearest(word: object, valid: Iterable[str]) -> str:
     """Return ``' (did you mean x?)'`` for the valid word nearest to *word*, or an empty string."""
     import difflib  # pylint: disable=import-outside-toplevel # wanted by mistakes only
 
-    match = difflib.get_close_matches(word, list(valid), n=1, cutoff=0.5)
+    match = difflib.get_close_matches(str(word)[:200], list(valid), n=1, cutoff=0.5)
     return " (did you mean '%s'?)" % match[0] if match else ""

@@ -133,10 +133,11 @@ def read_maps(run: Runner, seen: Observation) -> None:
     """Put the kernel's device-mapper tables into the nodes."""
     if not any(node.title for node in seen.nodes.values()) or "dmsetup" not in seen.tools:
         return
-    code, out, err = run([seen.tools["dmsetup"], "table"])
+    # Names as the kernel has them, and sysfs: without it dmsetup shows `a\\x20b` as `a b`, dmsetup(8) --manglename.
+    code, out, err = run([seen.tools["dmsetup"], "table", "--manglename", "none"])
     if code:
         raise PlumblineError("dmsetup table failed: %s" % (err.strip() or "return code %d" % code))
-    tables = _parsers.parse_dm_tables(out)
+    tables = _parsers.parse_dm_tables(out, [node.title for node in seen.nodes.values() if node.title])
     for devno, node in list(seen.nodes.items()):
         if node.title in tables:
             seen.nodes[devno] = node._replace(segments=tables[node.title])
