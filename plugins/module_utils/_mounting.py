@@ -115,6 +115,16 @@ def replace_file(path: str, text: str, mode: int = 0o644) -> None:
         os.close(directory)
 
 
+def _replace(path: str, text: str) -> None:
+    """replace_file(), told in one line where it fails: what is there now, and what to look at."""
+    try:
+        replace_file(path, text)
+    except OSError as fault:
+        state = "it holds the new text, which a power cut may still take" if _read_file(path) == text else "it is as it was"
+        hint = "; lsattr shows whether it is immutable" if fault.errno == errno.EPERM else ""
+        raise PlumblineError("%s could not be replaced: %s; %s%s" % (path, fault.strerror or fault, state, hint)) from fault
+
+
 def _sweep(path: str) -> None:
     """Remove what a run that was killed has left beside a file: a new text that nobody has seen. Of a run that lives it is left alone."""
     home, name = os.path.split(path)
@@ -179,10 +189,12 @@ def apply_mounts(
     after = edit_fstab(before, mounts)
     told = before != after
     if told:
-        replace_file(_FSTAB, after)
+        if _read_file(_FSTAB) != before:
+            raise PlumblineError("%s was changed by somebody else meanwhile; it is left as it is now; run again" % _FSTAB)
+        _replace(_FSTAB, after)
     for name, text in stale.items():
         os.makedirs(os.path.dirname(name), mode=0o755, exist_ok=True)
-        replace_file(name, text)
+        _replace(name, text)
         told = True
     finish = _tell_systemd(run, start, told, enable_timer)
     if any(os.path.exists(os.path.join(_GENERATED, unit_name(mount["path"]))) for mount in mounts):
