@@ -68,7 +68,7 @@ def test_killed_at_every_system_call(tmp_path, figure, link):
     kills = at_every_step(lambda: _mounting.replace_file(str(path), NEW), check)
     assert kills >= 20 and seen[0] is False and seen[-1] is True
     assert seen == sorted(seen), "the old file until one moment, the new one from then on"
-    figure("fstab_kill", kills=kills, old_or_new=len(seen), neither=0)
+    figure("fstab_kill", kills=kills, neither_old_nor_new=0)
 
 
 @needs_findmnt
