@@ -847,7 +847,7 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optio
     ours = [volume.mount for volume in plan.spec.volumes]  # roots of volumes, which their own mounts will cover
     fault = way_fault(state.way, [*targets, *ours]) if state and not mounted else ""
     if fault:
-        plan.refusals.append("%s: mount point %s is not safe [mount_point]: %s" % (name, path, fault))
+        plan.refusals.append("%s: mount point %s is not safe: %s [mount_point]" % (name, path, fault))
     if state and state.exists and not mounted:
         if not state.is_directory:
             what = "a symbolic link to %s" % state.symlink if state.symlink else "no directory"

@@ -280,7 +280,7 @@ def test_a_plan_looks_at_the_way(mounted):
     way = (ROOT, Part("/srv", "directory"), Part("/srv/x", "link", target="/home/u/x"))
     host.seen.directories["/srv/x/v"] = PathState(True, True, 0, way=way)
     refusals = make_plan(stacks, host.seen).refusals
-    line = "pgdata: mount point /srv/x/v is not safe [mount_point]: /srv/x is a symbolic link to /home/u/x; name the mount point by where it really is"
+    line = "pgdata: mount point /srv/x/v is not safe: /srv/x is a symbolic link to /home/u/x; name the mount point by where it really is [mount_point]"
     assert refusals == ([] if mounted else [line])
 
 
