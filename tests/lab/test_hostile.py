@@ -50,9 +50,13 @@ def on(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> Iterator[dic
     found = {**plugged, **{name: plugged[f"p{number}"] for number, name in enumerate(NAMES)}}
     for name, command in CONTENT.items():
         harness.must(command.replace("{d}", found[name].path) + "; udevadm settle")
-    harness.must(f"rm -f {OWNED}; ln -s /dev/vda '/dev/disk/by-id/scsi-$(id)'; ln -s /etc/passwd /dev/disk/by-id/scsi-passwd; ln -s / /dev/disk/by-id/scsi-root")
+    harness.must(
+        f"rm -f {OWNED}; ln -s /dev/vda '/dev/disk/by-id/scsi-$(id)'; ln -s /etc/passwd /dev/disk/by-id/scsi-passwd; ln -s / /dev/disk/by-id/scsi-root"
+    )
     yield found
-    harness.must("rm -f /dev/disk/by-id/scsi-passwd /dev/disk/by-id/scsi-root '/dev/disk/by-id/scsi-$(id)'; dmsetup remove --retry 'pgdata-vol0: 0 8 linear 8:0 0'")
+    harness.must(
+        "rm -f /dev/disk/by-id/scsi-passwd /dev/disk/by-id/scsi-root '/dev/disk/by-id/scsi-$(id)'; dmsetup remove --retry 'pgdata-vol0: 0 8 linear 8:0 0'"
+    )
     harness.must("dmsetup remove --retry '$(id) {{ 7*7 }} ;`x`'; rm -rf /plhome")
     bench.clean()
 
@@ -199,7 +203,9 @@ def test_steps_that_were_tampered_with(bench: Bench, harness: Harness, on: dict[
                 name = dice.choice((bad, "/etc/cron.d/x", "/etc/systemd/system/x.service.d/50-plumbline-pgdata.conf"))
                 result = harness.module("mount_points", {"drop_ins": {name: bad}})
             else:
-                result = harness.module("aligned_partition", {"devices": [{**PART, "device": on["free"].path, dice.choice(("guid", "type_guid", "name", "identity")): bad}]})
+                result = harness.module(
+                    "aligned_partition", {"devices": [{**PART, "device": on["free"].path, dice.choice(("guid", "type_guid", "name", "identity")): bad}]}
+                )
             printable(result)
             assert result["failed"], result
             cases += 1

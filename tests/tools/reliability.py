@@ -31,7 +31,10 @@ ROWS: dict[str, tuple[str, str]] = {
     ),
     "detection": ("The sampled proof finds data in the middle of a device as often as the guide says", "stated, and held by a seeded test"),
     "unreadable": ("I/O errors, healing or replacement of a device between plan and write", "50 races, refused or aborted before the write"),
-    "interrupted": ("Modules killed at every boundary of a step and at random times, and the machine's power cut", "always the same stack, the next run changes nothing"),
+    "interrupted": (
+        "Modules killed at every boundary of a step and at random times, and power cuts",
+        "always the same stack, the next run changes nothing",
+    ),
     "controller": ("The controller killed", "once a layout; the next run comes to the same end"),
     "races": ("Two runs at once", "50 races of modules, 3 of playbooks: one wins, the other is told"),
     "faults": ("Write errors and unplugged devices at each step", "a clear error, and the run carries on when it is healed"),
@@ -40,7 +43,10 @@ ROWS: dict[str, tuple[str, str]] = {
     "mutation": ("Each guard taken out in turn", "a test fails for each"),
     "fstab_kill": ("The run killed before and after every system call of the write of ``fstab``", "the old file or the new one, which both parse"),
     "fstab_full": ("The write of ``fstab`` stopped by the kernel at each of its bytes", "the old file, nothing beside it"),
-    "fstab_foreign": ("Random tables with comments, odd blanks, line ends, escapes, bytes that are no UTF-8, and targets named twice", "foreign lines to the byte"),
+    "fstab_foreign": (
+        "Random tables with comments, odd blanks, line ends, escapes, bytes that are no UTF-8, and targets named twice",
+        "foreign lines to the byte",
+    ),
     "fstab_verify": ("The same before ``findmnt --verify``", "no new parse error"),
 }
 
@@ -64,13 +70,27 @@ def gather(lines: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 def words(numbers: Mapping[str, Any]) -> str:
     """Figures as people read them."""
-    said = [f"{value:,} {key.replace('_', ' ')}" if isinstance(value, (int, float)) else f"{key.replace('_', ' ')}: {value}" for key, value in numbers.items() if key != "date"]
+    said = [
+        f"{value:,} {key.replace('_', ' ')}" if isinstance(value, (int, float)) else f"{key.replace('_', ' ')}: {value}"
+        for key, value in numbers.items()
+        if key != "date"
+    ]
     return "{} ({})".format(", ".join(said), numbers["date"]) if said else "not run yet"
 
 
 def table(store: Mapping[str, Mapping[str, Any]]) -> str:
     """The generated part of the guide."""
-    lines = [BEGIN, "", ".. list-table::", "   :header-rows: 1", "   :widths: 40 30 30", "", "   * - What is done", "     - What is to come of it", "     - What was found"]
+    lines = [
+        BEGIN,
+        "",
+        ".. list-table::",
+        "   :header-rows: 1",
+        "   :widths: 40 30 30",
+        "",
+        "   * - What is done",
+        "     - What is to come of it",
+        "     - What was found",
+    ]
     for row, (promise, floor) in ROWS.items():
         lines += [f"   * - {promise}", f"     - {floor}", f"     - {words(store.get(row, {}))}"]
     return "\n".join([*lines, "", END])

@@ -48,7 +48,28 @@ HOSTILE = (
     "-1",
     "99999999999999999999999999",
 )
-VALUES = (None, True, False, 0, -1, 1, 1 << 63, 10**400, -(10**400), 1.5, float("inf"), float("nan"), [], {}, [[]], [{}], {"a": {"b": []}}, b"bytes", (1,), *HOSTILE)
+VALUES = (
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    1 << 63,
+    10**400,
+    -(10**400),
+    1.5,
+    float("inf"),
+    float("nan"),
+    [],
+    {},
+    [[]],
+    [{}],
+    {"a": {"b": []}},
+    b"bytes",
+    (1,),
+    *HOSTILE,
+)
 
 
 def text(dice):

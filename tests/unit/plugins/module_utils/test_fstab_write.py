@@ -82,7 +82,17 @@ def test_both_parse(tmp_path):
 def test_what_findmnt_could_parse_it_can_parse_afterwards(tmp_path, figure):
     """Our line adds no error to a table, whatever else is in it."""
     dice = random.Random(11)
-    lines = ["", "#", "/dev/vda / ext4 defaults 0 1", "tmpfs\t/tmp\ttmpfs size=1g", "LABEL=a\\040b /srv/b\\040c xfs noauto 0 0", "half", "proc /proc", "\udcff\x0b", "a\x00b"]
+    lines = [
+        "",
+        "#",
+        "/dev/vda / ext4 defaults 0 1",
+        "tmpfs\t/tmp\ttmpfs size=1g",
+        "LABEL=a\\040b /srv/b\\040c xfs noauto 0 0",
+        "half",
+        "proc /proc",
+        "\udcff\x0b",
+        "a\x00b",
+    ]
     for _row in range(40):
         before = dice.choice(("\n", "\r\n")).join(dice.choice(lines) for _line in range(dice.randrange(8))) + dice.choice(("", "\n"))
         path = tmp_path / "fstab"

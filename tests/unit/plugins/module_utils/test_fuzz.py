@@ -223,7 +223,9 @@ def fuzz_requests(dice):
     """What the writers are handed: a mount or a partition that is no line, no file and no command of its own."""
     part = dict(PART, **{dice.choice(("type_guid", "guid", "name")): text(dice)})
     mount = dict(MOUNT, **{dice.choice(("path", "uuid", "fstype", "options", "mode")): text(dice)})
-    drop_ins = dice.choice(({}, {text(dice): "x"}, {"/etc/systemd/system/a.service.d/50-plumbline-pgdata.conf": "[Unit]\nRequiresMountsFor=" + text(dice) + "\n"}))
+    drop_ins = dice.choice(
+        ({}, {text(dice): "x"}, {"/etc/systemd/system/a.service.d/50-plumbline-pgdata.conf": "[Unit]\nRequiresMountsFor=" + text(dice) + "\n"})
+    )
     try:
         _mounting.check_request([mount], drop_ins)
     except PlumblineError:

@@ -97,7 +97,12 @@ def test_every_module_leaves_by_the_one_way_out():
 
 def test_an_identity_is_printable(tmp_path):
     (tmp_path / "device").mkdir()
-    for name, raw in {"device/model": b"M\x1b[2J", "device/vendor": b"V\xe2\x80\xae", "device/wwid": b"t10.\x07 x  y\n", "device/vpd_pg80": b"\0\x80\0\4S\n\x0b1"}.items():
+    for name, raw in {
+        "device/model": b"M\x1b[2J",
+        "device/vendor": b"V\xe2\x80\xae",
+        "device/wwid": b"t10.\x07 x  y\n",
+        "device/vpd_pg80": b"\0\x80\0\4S\n\x0b1",
+    }.items():
         (tmp_path / name).write_bytes(raw)
     found = _sysfs._read_identity(str(tmp_path), "sda")
     assert (found.model, found.wwid, found.serial) == ("V\\u202e M\\x1b[2J", "t10.\\x07 x y", "S\\x0a\\x0b1")
@@ -133,7 +138,17 @@ def test_a_map_that_is_named_like_a_line_of_a_table():
     assert [segment.legs for segment in found[names[1]]] == [(("8:99", 0),)]
 
 
-MOUNT = {"path": "/data01", "uuid": "u-1", "fstype": "ext4", "options": "noatime,nofail", "passno": 2, "owner": -1, "group": -1, "mode": "", "selinux_context": ""}
+MOUNT = {
+    "path": "/data01",
+    "uuid": "u-1",
+    "fstype": "ext4",
+    "options": "noatime,nofail",
+    "passno": 2,
+    "owner": -1,
+    "group": -1,
+    "mode": "",
+    "selinux_context": "",
+}
 DROP_IN = "/etc/systemd/system/postgresql@15-main.service.d/50-plumbline-pgdata.conf"
 
 
@@ -272,7 +287,7 @@ def test_a_mount_that_lands_elsewhere_is_taken_away_again(monkeypatch):
 @pytest.mark.parametrize("mounted", [False, True])
 def test_a_plan_looks_at_the_way(mounted):
     host = Host()
-    (one,) = host.pair(1)
+    host.pair(1)
     stacks = spec(host, layout="separate", volumes=[{"name": "v", "mount": "/srv/x/v"}])
     host.build(stacks)
     if not mounted:
@@ -284,7 +299,9 @@ def test_a_plan_looks_at_the_way(mounted):
     assert refusals == ([] if mounted else [line])
 
 
-@pytest.mark.parametrize("path", ["/usr/lib/x", "/usr/bin", "/usr/share/doc", "/var/lib/dpkg", "/var/lib/plumbline/x", "/var/run/x", "/var/lock", "/lost+found/x", "/lib32/x"])
+@pytest.mark.parametrize(
+    "path", ["/usr/lib/x", "/usr/bin", "/usr/share/doc", "/var/lib/dpkg", "/var/lib/plumbline/x", "/var/run/x", "/var/lock", "/lost+found/x", "/lib32/x"]
+)
 def test_more_of_the_systems_own(path):
     with pytest.raises(PlumblineError, match="belongs to the system"):
         _paths.check_mount_point(path, "here")
