@@ -72,7 +72,7 @@ def parse(text: str, path: str) -> Baseline:
             raise PlumblineError("baseline %s: its format is %r; wanted %d: remove it, and measure again" % (path, raw["format"], FORMAT))
         legs = tuple(Leg(str(row["key"]), str(row["serial"]), str(row["model"]), int(row["size"])) for row in raw["legs"])
         jobs = {str(name): _raw(row) for name, row in raw["jobs"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
         raise PlumblineError("baseline %s could not be read as one: %s; remove it, and measure again" % (path, fault)) from fault
     return Baseline(legs, jobs)
 

@@ -16,20 +16,45 @@ from __future__ import annotations
 
 from typing import Iterable, Sequence
 
+_LONGEST = 4000  # characters of a message: what comes from outside may be of any length
+
+
+def shown(text: str, keep: str = "") -> str:
+    r"""*text* as a person may see it: what is no printable character is written as ``\x1b`` or ``\u202e``, but for those in *keep*.
+
+    Models, labels and names come from devices, which may hold anything: control characters that drive a terminal, marks that turn the
+    direction of the text round it (Unicode TR 36), bytes that are no UTF-8 (kept by Python as U+DC80 to U+DCFF), line ends that forge a line.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in keep else _code(ord(char)) for char in text)
+
+
+def _code(number: int) -> str:
+    if 0xDC80 <= number <= 0xDCFF:
+        return "\\x%02x" % (number - 0xDC00)
+    return "\\x%02x" % number if number < 0x100 else "\\u%04x" % number if number < 0x10000 else "\\U%08x" % number
+
+
+def one_line(text: str) -> str:
+    """*text* as one line of a message: its lines joined, nothing in it that is not printable, and of a bounded length."""
+    line = text.strip() if text.isprintable() else shown("; ".join(part.strip() for part in text.splitlines() if part.strip()))
+    return line if len(line) <= _LONGEST else "%s … (%d characters)" % (line[:_LONGEST], len(line))
+
 
 class PlumblineError(Exception):
     """A refusal or an unusable input: *msg* is one line, *reasons* name each cause on its own line."""
 
     def __init__(self, msg: str, reasons: Sequence[str] = ()) -> None:
         # What a tool says (mount, sfdisk, lvm) may be several lines.
-        self.msg = "; ".join(line.strip() for line in msg.splitlines() if line.strip())
+        self.msg = one_line(msg)
         super().__init__(self.msg)
-        self.reasons = list(reasons)
+        self.reasons = [one_line(reason) for reason in reasons]
 
 
-def nearest(word: str, valid: Iterable[str]) -> str:
+def nearest(word: object, valid: Iterable[str]) -> str:
     """Return ``' (did you mean x?)'`` for the valid word nearest to *word*, or an empty string."""
     import difflib  # pylint: disable=import-outside-toplevel # wanted by mistakes only
 
-    match = difflib.get_close_matches(word, list(valid), n=1, cutoff=0.5)
+    match = difflib.get_close_matches(str(word)[:200], list(valid), n=1, cutoff=0.5)
     return " (did you mean '%s'?)" % match[0] if match else ""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import Part
 
 
 class Segment(NamedTuple):
@@ -211,7 +212,7 @@ class FstabEntry(NamedTuple):
 
 
 class PathState(NamedTuple):
-    """A path of the host as stat sees it; *mode* is octal text, *drop_ins* maps a systemd unit to its text."""
+    """A path of the host as stat sees it; *mode* is octal text, *way* what there is of the directories above it."""
 
     exists: bool = False
     is_directory: bool = False
@@ -221,6 +222,7 @@ class PathState(NamedTuple):
     group: int = 0
     mode: str = ""
     symlink: str = ""
+    way: Tuple[Part, ...] = ()
 
 
 class BlankProof(NamedTuple):

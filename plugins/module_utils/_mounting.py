@@ -18,13 +18,15 @@ import contextlib
 import errno
 import io
 import os
+import re
 import stat
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _record, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _mountpoint, _record, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._options import UNMOUNT_FIRST, opposites, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import parse_fstab, parse_mountinfo
+from ansible_collections.plumbline.ssd.plugins.module_utils._paths import check_mount_point
 
 Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
 # Begins a command and returns what waits for its end.
@@ -33,6 +35,27 @@ Starter = Callable[[Sequence[str]], Callable[[], Tuple[int, str, str]]]
 _GENERATED = "/run/systemd/generator"
 _TIMER_FAULT = "fstrim.timer could not be enabled; set discard: none to do without"
 _FSTAB = "/etc/fstab"
+# What a field of fstab may be, so that a line stays one line of six fields. Wider than a spec: the step may come from another release.
+_FIELDS = {
+    "uuid": re.compile(r"[0-9A-Za-z-]{1,64}"),
+    "fstype": re.compile(r"[a-z0-9]{1,16}"),
+    "options": re.compile(r"[A-Za-z0-9_.,:=/+@-]{1,1000}"),
+    "mode": re.compile(r"(?:[0-7]{3,4})?"),
+}
+_DROP_IN = re.compile(r"/etc/systemd/system/[A-Za-z0-9:_.@\\-]{1,220}\.d/50-plumbline-[a-z][a-z0-9_]{0,19}\.conf")
+_DROP_IN_TEXT = re.compile(r"(?:#[ -~]*\n)?\[Unit\]\nRequiresMountsFor=[A-Za-z0-9/._+:@ -]+\n")
+
+
+def check_request(mounts: Sequence[Mapping[str, Any]], drop_ins: Mapping[str, str]) -> None:
+    """Refuse what is no mount of a plan, before anything is touched: a step that was tampered with must not write other lines or files."""
+    for mount in mounts:
+        for word, pattern in _FIELDS.items():
+            if not pattern.fullmatch(mount[word]):
+                raise PlumblineError("mount %s: %s '%s' does not fit; wanted it as stack_plan gives it" % (mount["path"], word, mount[word]))
+        check_mount_point(mount["path"], "mount")
+    for name, text in drop_ins.items():
+        if not _DROP_IN.fullmatch(name) or not _DROP_IN_TEXT.fullmatch(text):
+            raise PlumblineError("drop-in %s does not fit, or its text; wanted both as stack_plan gives them" % name)
 
 
 def escape(text: str) -> str:
@@ -69,6 +92,7 @@ def replace_file(path: str, text: str, mode: int = 0o644) -> None:
         found: Optional[os.stat_result] = os.stat(path)
     except FileNotFoundError:
         found = None
+    _sweep(path)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as handle:
@@ -81,13 +105,35 @@ def replace_file(path: str, text: str, mode: int = 0o644) -> None:
             os.fsync(fd)
         os.rename(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(OSError):  # what went wrong first is what is told
+            os.unlink(temporary)
         raise
     directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def _replace(path: str, text: str) -> None:
+    """replace_file(), told in one line where it fails: what is there now, and what to look at."""
+    try:
+        replace_file(path, text)
+    except OSError as fault:
+        state = "it holds the new text, which a power cut may still take" if _read_file(path) == text else "it is as it was"
+        hint = "; lsattr shows whether it is immutable" if fault.errno == errno.EPERM else ""
+        raise PlumblineError("%s could not be replaced: %s; %s%s" % (path, fault.strerror or fault, state, hint)) from fault
+
+
+def _sweep(path: str) -> None:
+    """Remove what a run that was killed has left beside a file: a new text that nobody has seen. Of a run that lives it is left alone."""
+    home, name = os.path.split(path)
+    left = re.compile(re.escape(name) + r"\.plumbline-([0-9]+)")
+    for entry in os.listdir(home):
+        found = left.fullmatch(entry)
+        if found and (int(found.group(1)) == os.getpid() or not os.path.exists("/proc/" + found.group(1))):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(home, entry))
 
 
 def _copy_label(source: str, target: str) -> None:
@@ -119,6 +165,7 @@ def apply_mounts(
     mounted is remounted before its line of fstab is touched, so that the two never say different things of it because of us: where the
     kernel does not take the options, both are as they were.
     """
+    check_request(mounts, drop_ins)
     mounts = sorted(mounts, key=lambda mount: str(mount["path"]))  # a volume before what is mounted inside it
     before = _read_file(_FSTAB)
     stale = {name: text for name, text in drop_ins.items() if _sysfs.read_text(name) != text.strip()}
@@ -142,10 +189,12 @@ def apply_mounts(
     after = edit_fstab(before, mounts)
     told = before != after
     if told:
-        replace_file(_FSTAB, after)
+        if _read_file(_FSTAB) != before:
+            raise PlumblineError("%s was changed by somebody else meanwhile; it is left as it is now; run again" % _FSTAB)
+        _replace(_FSTAB, after)
     for name, text in stale.items():
         os.makedirs(os.path.dirname(name), mode=0o755, exist_ok=True)
-        replace_file(name, text)
+        _replace(name, text)
         told = True
     finish = _tell_systemd(run, start, told, enable_timer)
     if any(os.path.exists(os.path.join(_GENERATED, unit_name(mount["path"]))) for mount in mounts):
@@ -154,7 +203,7 @@ def apply_mounts(
         if mount["path"] not in live:
             if _inside(mount, mounts):
                 warnings += prepare_directory(mount["path"])
-            _must(run(["mount", mount["path"]]), "%s could not be mounted" % mount["path"])
+            _mount(run, mount["path"])
             changed = True
         changed |= _own(mount)
     if faults:
@@ -185,36 +234,63 @@ def _live() -> Dict[str, Tuple[str, ...]]:
 def prepare_directory(path: str) -> List[str]:
     """Make the mount point and set it immutable, so that nothing can be written below it while it is not mounted.
 
-    The attribute is set through a descriptor that is shown to lie on its parent's filesystem: on a path that
-    has just been mounted it would freeze the volume's own root. Returns warnings.
+    The way to it is walked through descriptors, and refused where anybody but root could change it. The attribute is set through a
+    descriptor that is shown to lie on its parent's filesystem: on a path that has just been mounted it would freeze the volume's own root.
+    It is set before the last look for entries, so that nothing can come between look and mount. Returns warnings.
     """
     try:
-        os.makedirs(path, mode=0o755, exist_ok=True)
-        parent = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        parent = _mountpoint.open_way(path, _live())
+        try:
+            return _freeze(path, parent)
+        finally:
+            os.close(parent)
     except OSError as fault:
         raise PlumblineError("mount point %s could not be made: %s" % (path, fault.strerror or fault)) from fault
+
+
+def _freeze(path: str, parent: int) -> List[str]:
+    name = os.path.basename(path)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o755, dir_fd=parent)
     try:
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except OSError as fault:
+        raise PlumblineError("mount point %s is no directory: %s" % (path, fault.strerror or fault)) from fault
+    try:
+        if os.fstat(fd).st_dev != os.fstat(parent).st_dev:
+            raise PlumblineError("mount point %s is on another filesystem than its parent: something was mounted there since the plan; run again" % path)
+        _check_empty(path, fd)
+        if _devio.is_immutable(fd):
+            return []
         try:
-            fd = os.open(os.path.basename(path), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            _devio.set_immutable(fd)
         except OSError as fault:
-            raise PlumblineError("mount point %s is no directory: %s" % (path, fault.strerror or fault)) from fault
-        try:
-            if os.fstat(fd).st_dev != os.fstat(parent).st_dev:
-                raise PlumblineError("mount point %s is on another filesystem than its parent: something was mounted there since the plan; run again" % path)
-            if os.listdir(fd):
-                raise PlumblineError("mount point %s is not empty since the plan; empty it or name another" % path)
-            if not _devio.is_immutable(fd):
-                try:
-                    _devio.set_immutable(fd)
-                except OSError as fault:
-                    if fault.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL):
-                        raise PlumblineError("mount point %s could not be made immutable: %s" % (path, fault.strerror or fault)) from fault
-                    return ["mount point %s cannot be made immutable on its filesystem; a database could write there while the volume is not mounted" % path]
-        finally:
-            os.close(fd)
+            if fault.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL):
+                raise PlumblineError("mount point %s could not be made immutable: %s" % (path, fault.strerror or fault)) from fault
+            return ["mount point %s cannot be made immutable on its filesystem; a database could write there while the volume is not mounted" % path]
+        _check_empty(path, fd)
+        return []
     finally:
-        os.close(parent)
-    return []
+        os.close(fd)
+
+
+def _check_empty(path: str, fd: int) -> None:
+    if os.listdir(fd):
+        raise PlumblineError("mount point %s is not empty since the plan; empty it or name another" % path)
+
+
+def _mount(run: Runner, path: str) -> None:
+    """Mount what fstab has for a path, and see that the kernel has it at exactly that path. Raises PlumblineError."""
+    before = set(_live())
+    _must(run(["mount", path]), "%s could not be mounted" % path)
+    after = _live()
+    if path in after:
+        return
+    strays = sorted(set(after) - before)
+    for stray in strays:
+        run(["umount", stray])
+    where = ", ".join(strays) or "nowhere"
+    raise PlumblineError("%s was mounted, and the kernel shows the mount at %s: the way to it was changed meanwhile; it was unmounted again" % (path, where))
 
 
 def unit_name(path: str) -> str:

@@ -26,6 +26,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils import _cacheio, _ca
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry, partition_start
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, Observation, PathState, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import walk
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import parse_block_limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._tables import (
@@ -136,10 +137,11 @@ def read_maps(run: Runner, seen: Observation) -> None:
     """Put the kernel's device-mapper tables into the nodes."""
     if not any(node.title for node in seen.nodes.values()) or "dmsetup" not in seen.tools:
         return
-    code, out, err = run([seen.tools["dmsetup"], "table"])
+    # Names as the kernel has them, and sysfs: without it dmsetup shows `a\\x20b` as `a b`, dmsetup(8) --manglename.
+    code, out, err = run([seen.tools["dmsetup"], "table", "--manglename", "none"])
     if code:
         raise PlumblineError("dmsetup table failed: %s" % (err.strip() or "return code %d" % code))
-    tables = _parsers.parse_dm_tables(out)
+    tables = _parsers.parse_dm_tables(out, [node.title for node in seen.nodes.values() if node.title])
     for devno, node in list(seen.nodes.items()):
         if node.title in tables:
             seen.nodes[devno] = node._replace(segments=tables[node.title])
@@ -288,7 +290,7 @@ def _read_host(seen: Observation, ask: Questions) -> None:
         seen.in_force[devno] = tuple(_sysfs.read_text("/proc/fs/ext4/%s/options" % seen.nodes[devno].name).split())
     seen.accepted = _record.load_accepted()
     for path in ask.mounts:
-        seen.directories[path] = read_path(path)
+        seen.directories[path] = read_path(path)._replace(way=walk(path))
     for path in ask.files:
         seen.drop_ins[path] = _sysfs.read_text(path)
     seen.users = _numbers_of(ask.users, _uid)

@@ -18,6 +18,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
@@ -33,6 +34,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._tables import gpt_h
 # (argv, standard input) → (return code, standard output, standard error)
 FeedRunner = Callable[[Sequence[str], str], Tuple[int, str, str]]
 
+_GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
 NODE_SECONDS = 30
 ZERO_STEP = 1 << 30  # one ioctl cannot be interrupted
@@ -68,6 +70,9 @@ def check_request(devices: Sequence[Mapping[str, Any]]) -> None:
             )
         if not _guards.our_name(device["name"]):
             raise PlumblineError("%s: partition name '%s' does not fit; wanted plumbline:STACK:NUMBER" % (device["device"], device["name"]))
+        for word in ("type_guid", "guid"):
+            if not _GUID.fullmatch(device[word]):  # it becomes a word of a line of sfdisk's script
+                raise PlumblineError("%s: %s '%s' does not fit; wanted a GUID" % (device["device"], word, device[word]))
 
 
 def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: bool) -> List[Dict[str, Any]]:

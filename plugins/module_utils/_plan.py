@@ -36,6 +36,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
     partition_start,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ext4, Lv, Node, Observation, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import way_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._options import UNMOUNT_FIRST, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB, human, is_power_of_two
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import DeviceName, Stack, Volume
@@ -879,7 +880,12 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optio
         if entry.target == path and entry.spec != "UUID=" + identifier:
             plan.refusals.append("%s: fstab has %s for %s already; wanted UUID=%s; take that line out first" % (name, entry.spec, path, identifier))
     state = seen.directories.get(path)
-    mounted = any(mount.here and mount.target == path for mount in seen.mounts)
+    targets = [mount.target for mount in seen.mounts if mount.here]
+    mounted = path in targets
+    ours = [volume.mount for volume in plan.spec.volumes]  # roots of volumes, which their own mounts will cover
+    fault = way_fault(state.way, [*targets, *ours]) if state and not mounted else ""
+    if fault:
+        plan.refusals.append("%s: mount point %s is not safe: %s [mount_point]" % (name, path, fault))
     if state and state.exists and not mounted:
         if not state.is_directory:
             what = "a symbolic link to %s" % state.symlink if state.symlink else "no directory"

@@ -77,7 +77,11 @@ def load_accepted() -> List[Accepted]:
 
 
 def _accepted(stack: str) -> List[Accepted]:
-    found = _read("%s/%s.json" % (ACCEPTED, stack))
+    return parse_accepted(stack, _read("%s/%s.json" % (ACCEPTED, stack)))
+
+
+def parse_accepted(stack: str, found: Any) -> List[Accepted]:
+    """The accepted risks in what was kept of a stack. What is none of them is passed over."""
     risks = []
     for entry in found if isinstance(found, list) else []:
         with contextlib.suppress(TypeError):  # written by another release, or by hand

@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import state_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import shown
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import BLOCK, Plan, StackPlan, ext4_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
@@ -74,6 +75,7 @@ def diff(plan: Plan, seen: Observation) -> Dict[str, str]:
         wanted = draw_wanted(stack, seen) if stack.legs and stack.planned else []
         after += wanted
         before += draw_found(stack, seen) if stack.steps else wanted
+    before, after = ([shown(line) for line in lines] for lines in (before, after))  # each is one line, whatever a device calls itself
     return {"before": "\n".join(before) + "\n", "after": "\n".join(after) + "\n", "before_header": "stacks as found", "after_header": "stacks as planned"}
 
 

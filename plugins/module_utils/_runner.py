@@ -14,9 +14,9 @@ import ctypes
 import os
 import signal
 import subprocess
-from typing import Any, Callable, List, NoReturn, Sequence, Tuple
+from typing import Any, Callable, List, Mapping, NoReturn, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest, one_line, shown
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -107,6 +107,30 @@ def need_root() -> None:
     """Raise PlumblineError where the module does not run as root."""
     if os.geteuid() != 0:
         raise PlumblineError("root is missing: the module runs as user %d; set become: true on the play or the task" % os.geteuid())
+
+
+_LINES = ("report", "paragraphs")  # of a result: what people read, one line an item
+
+
+def leave(module: Any, warnings: Sequence[str] = (), **result: Any) -> NoReturn:
+    """End a module well. This is the one way out for a result, as PlumblineError is for a failure: nothing unprintable goes through either.
+
+    Ansible takes no result of a module for a template (only what a playbook's author wrote is trusted as one), but it prints what it gets.
+    """
+    for warning in warnings:
+        module.warn(one_line(warning))
+    module.exit_json(**{key: _printable(value, key in _LINES) for key, value in result.items()})
+    raise SystemExit(0)
+
+
+def _printable(value: Any, lines: bool = False) -> Any:
+    if isinstance(value, str):
+        return shown(value, "" if lines else "\n\t")
+    if isinstance(value, Mapping):
+        return {_printable(key): _printable(inner, key in _LINES) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_printable(inner, lines) for inner in value]
+    return value
 
 
 def exit_refused(module: Any, fault: PlumblineError) -> NoReturn:

@@ -51,7 +51,7 @@ class Extent(NamedTuple):
 
 def parse_fiemap(raw: bytes) -> List[Extent]:
     """The extents in a buffer that FS_IOC_FIEMAP filled."""
-    count = FIEMAP_HEAD.unpack_from(raw)[3]
+    count = min(FIEMAP_HEAD.unpack_from(raw)[3], (len(raw) - FIEMAP_HEAD.size) // FIEMAP_EXTENT.size)
     found = []
     for number in range(count):
         logical, physical, length, _r1, _r2, flags, _r3, _r4, _r5 = FIEMAP_EXTENT.unpack_from(raw, FIEMAP_HEAD.size + number * FIEMAP_EXTENT.size)

@@ -15,7 +15,6 @@ wanted and the nearest valid word. Pure: nothing here reads a host.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -23,6 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._durability import P
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import MAX_GRAIN
 from ansible_collections.plumbline.ssd.plugins.module_utils._options import PROFILES
+from ansible_collections.plumbline.ssd.plugins.module_utils._paths import check_mount_point
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import (
     KIB,
     MIB,
@@ -54,13 +54,6 @@ _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]{1,200}\.(?:service|socket|target|slice|s
 _LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,16}")
 _DEVICE = re.compile(r"[A-Za-z0-9_.:+=,@#%-]{1,200}")
 _CONTEXT = re.compile(r"[A-Za-z0-9_]+:[A-Za-z0-9_]+:[A-Za-z0-9_]+(?::[A-Za-z0-9_:.,-]+)?")
-
-# Mounting over one of these would hide the running system.
-_SYSTEM_DIRECTORIES = frozenset(
-    "/ /bin /boot /boot/efi /dev /etc /home /lib /lib32 /lib64 /lost+found /media /mnt /opt /proc /root /run /sbin /srv /sys /tmp /usr /var "
-    "/usr/bin /usr/lib /usr/local /usr/sbin /usr/share /var/cache /var/lib /var/log /var/run /var/spool /var/tmp".split()
-)
-_SYSTEM_TREES = ("/proc/", "/sys/", "/dev/", "/run/", "/boot/", "/etc/", "/bin/", "/sbin/", "/lib/", "/lib64/")
 
 _STACK_KEYS = (
     "name", "devices", "layout", "reserve", "stripe_size", "extent_size", "geometry", "volumes", "accept", "blank_proof",
@@ -437,7 +430,7 @@ def _read_volume(raw: Any, stack: str, layout: str, count: int, where: str) -> V
     lazy = entry.get("lazy_init", False)
     if not isinstance(lazy, bool):
         raise PlumblineError("%s.lazy_init: '%s' does not fit; wanted true or false" % (where, lazy))
-    mount = _read_mount(entry["mount"], where + ".mount") if "mount" in entry else ""
+    mount = check_mount_point(entry["mount"], where + ".mount") if "mount" in entry else ""
     for key in ("mount_options", "mount_profile", "owner", "group", "mode", "errors", "required_by", "selinux_context"):
         if key in entry and not mount:
             raise PlumblineError("%s.%s: the volume has no 'mount'" % (where, key))
@@ -486,18 +479,6 @@ def _read_mode(raw: Any, where: str) -> str:
     if isinstance(raw, int):
         raise PlumblineError("%s: %s is a number, which YAML may have read as octal; write it in quotes, for example '0750'" % (where, raw))
     return _match(raw, _MODE, where, "an octal mode in quotes, for example '0750'").zfill(4)
-
-
-def _read_mount(raw: Any, where: str) -> str:
-    if not isinstance(raw, str) or not raw.startswith("/"):
-        raise PlumblineError("%s: '%s' does not fit; wanted an absolute path such as /data01" % (where, raw))
-    if posixpath.normpath(raw) != raw or raw.startswith("//"):
-        raise PlumblineError("%s: '%s' is not normalised; wanted %s" % (where, raw, posixpath.normpath("/" + raw.lstrip("/"))))
-    if not re.fullmatch(r"[A-Za-z0-9/._+:@-]+", raw) or len(raw) > 255:
-        raise PlumblineError("%s: '%s' holds a character that does not belong in a mount point; wanted letters, digits and / . _ + : @ -" % (where, raw))
-    if raw in _SYSTEM_DIRECTORIES or raw.startswith(_SYSTEM_TREES):
-        raise PlumblineError("%s: '%s' belongs to the system; mounting over it would hide what is there" % (where, raw))
-    return raw
 
 
 def _read_profile(entry: Mapping[str, Any], where: str) -> str:

@@ -14,6 +14,7 @@ import os
 import time
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import shown
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Mount, Node, Segment
 from ansible_collections.plumbline.ssd.plugins.module_utils._pace import Load
@@ -36,6 +37,11 @@ def read_bytes(path: str) -> bytes:
             return handle.read()
     except OSError:
         return b""
+
+
+def _printable(path: str) -> str:
+    """What a drive says of itself. Escaped here, so that an identity is the same text in a plan, at the write and in every message."""
+    return shown(read_text(path))
 
 
 def _int(path: str, default: int = 0) -> int:
@@ -152,23 +158,23 @@ def _read_identity(at: str, name: str) -> Identity:
     home = os.path.realpath(device)
     if name.startswith("nvme"):
         return Identity(
-            wwid=read_text(at + "/wwid"),
-            serial=read_text(device + "/serial"),
-            model=read_text(device + "/model"),
-            firmware=read_text(device + "/firmware_rev"),
+            wwid=_printable(at + "/wwid"),
+            serial=_printable(device + "/serial"),
+            model=_printable(device + "/model"),
+            firmware=_printable(device + "/firmware_rev"),
             transport="nvme",
             controller=os.path.basename(home),
             nsid=_int(at + "/nsid", 1),
         )
     page80 = read_bytes(device + "/vpd_pg80")
-    serial = page80[4:].decode("ascii", "replace").replace("\0", "").strip() if len(page80) > 4 else read_text(at + "/serial")
-    vendor = read_text(device + "/vendor")
-    model = read_text(device + "/model")
+    serial = shown(page80[4:].decode("ascii", "replace").replace("\0", "").strip()) if len(page80) > 4 else _printable(at + "/serial")
+    vendor = _printable(device + "/vendor")
+    model = _printable(device + "/model")
     return Identity(
-        wwid=" ".join(read_text(device + "/wwid").split()),
+        wwid=shown(" ".join(read_text(device + "/wwid").split())),
         serial=serial,
         model=model if not vendor or vendor == "ATA" or vendor.startswith("0x") else "%s %s" % (vendor, model),
-        firmware=read_text(device + "/rev"),
+        firmware=_printable(device + "/rev"),
         transport=_transport(home),
         ata=vendor == "ATA",  # what every SCSI/ATA translation answers, SAT-3 8.7.2
     )

@@ -45,6 +45,8 @@ def parse_table(head: bytes, logical: int) -> Optional[Table]:
     header = head[logical : logical + 92]
     if header[:8] != b"EFI PART":
         return mbr
+    if len(header) < 92:
+        return Table("gpt", fault="the GPT header is cut off")
     size = struct.unpack_from("<I", header, 12)[0]
     if not 92 <= size <= logical:
         return Table("gpt", fault="the GPT header says that it is %d bytes long" % size)

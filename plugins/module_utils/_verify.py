@@ -73,11 +73,17 @@ def _read_options(measure: str, raw: Any) -> Dict[str, Any]:
         wanted, words = _TYPES[arguments[key]["type"]]
         if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
             raise PlumblineError("%s.%s: found %s; wanted %s" % (where, key, kind(value), words))
+        inner, words = _TYPES[arguments[key].get("elements", "str")]
+        strange = [one for one in value if not isinstance(one, inner)] if isinstance(value, list) else []
+        if strange:
+            raise PlumblineError("%s.%s: found %s in it; wanted %s" % (where, key, kind(strange[0]), words))
     params = {key: argument.get("default") for key, argument in arguments.items()}
     try:
         read({**params, **given, **target})
     except PlumblineError as fault:
         raise PlumblineError("%s.%s" % (where, fault.msg)) from fault
+    except OverflowError as fault:  # YAML takes a whole number of any length
+        raise PlumblineError("%s: a number in it is larger than anything that is measured" % where) from fault
     return given
 
 

@@ -186,7 +186,7 @@ reasons:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._partition import partition_all
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, feed_runner, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, feed_runner, leave, need_root
 
 DEVICE = {
     "device": {"type": "path", "required": True},
@@ -221,7 +221,7 @@ def main():
         partitions = partition_all(feed_runner(module), module.params["devices"], module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    module.exit_json(changed=True, **({} if module.check_mode else {"partitions": partitions}))
+    leave(module, changed=True, **({} if module.check_mode else {"partitions": partitions}))
 
 
 if __name__ == "__main__":

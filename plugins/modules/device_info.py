@@ -121,7 +121,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._errors import Plumb
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._render import table
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, missing_devices, need_root, runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, leave, missing_devices, need_root, runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
 
 
@@ -184,7 +184,7 @@ def main():
         exit_refused(module, fault)
     wanted = [devno for devno in seen.geometries if asked or seen.nodes[devno].kind == "disk"]
     devices = [describe(seen, devno) for devno in sorted(wanted, key=lambda devno: seen.nodes[devno].name)]
-    module.exit_json(changed=False, devices=devices, report=report(devices))
+    leave(module, changed=False, devices=devices, report=report(devices))
 
 
 if __name__ == "__main__":

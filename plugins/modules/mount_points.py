@@ -15,7 +15,11 @@ description:
   - Takes all mounts of a host in one call, as M(plumbline.ssd.stack_plan) planned them.
   - Makes each mount point and sets it immutable before the first mount, so that a database cannot start on the root
     filesystem when its volume is missing. The attribute is set through a descriptor that is shown to lie on the parent's filesystem.
-  - Replaces C(/etc/fstab) in one atomic step. Lines of other mount points stay as they are, to the byte.
+  - Walks the way to each mount point through descriptors that follow no symbolic link, and refuses one that anybody but root could change.
+    After the mount the kernel has to show it at exactly that path.
+  - Refuses mounts and drop-ins that no plan would hold, so that a step that was tampered with writes no other line and no other file.
+  - Replaces C(/etc/fstab) in one atomic step. Lines of other mount points stay as they are, to the byte. Where the write fails, the old file
+    stands; where somebody else changed it meanwhile, it is left alone.
   - Mounts, or remounts where only options differ, and reads the options back from the kernel. What is mounted is remounted before its line of
     fstab is touched; where the kernel does not take an option by remount, the mount and its line stay as they were, and the module fails.
   - Sets owner, group, mode and SELinux label of the mounted root directory.
@@ -195,7 +199,7 @@ reasons:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._mounting import apply_mounts
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner, starter
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner, starter
 
 MOUNT = {
     "path": {"type": "path", "required": True},
@@ -264,10 +268,8 @@ def main():
         exit_refused(module, fault)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
-    for warning in warnings:
-        module.warn(warning)
     result = {"reading": reading} if reading else {}
-    module.exit_json(changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
+    leave(module, warnings, changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
 
 
 if __name__ == "__main__":

@@ -278,7 +278,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._offsets import sweep
 from ansible_collections.plumbline.ssd.plugins.module_utils._probe import ARGUMENTS
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import bound_runner, device_path, exit_refused, need_root, runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import bound_runner, device_path, exit_refused, leave, need_root, runner
 
 
 def main():
@@ -296,7 +296,7 @@ def main():
         result = sweep(runner(module), lambda seconds: bound_runner(module, seconds), device_path(module.params["device"]), module.params, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    module.exit_json(changed=module.params["write"], **result)
+    leave(module, changed=module.params["write"], **result)
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._render import view_report
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, missing_devices, need_root, runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, leave, missing_devices, need_root, runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, view
 
 
@@ -122,7 +122,8 @@ def main():
     except PlumblineError as fault:
         exit_refused(module, fault)
     views = [view(seen, devno) for devno in tops(seen, list(seen.paths.values()) if asked else None)]
-    module.exit_json(
+    leave(
+        module,
         changed=False,
         stacks=[one.as_dict() for one in views],
         findings=[finding.as_dict() for one in views for finding in one.findings],

@@ -196,7 +196,7 @@ reasons:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._reading import read
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import check_variables, read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._verify import read_verify
 
@@ -219,9 +219,7 @@ def main():
         result, warnings = read(runner(module), stacks, module.params["through"], verify)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    for warning in warnings:
-        module.warn(warning)
-    module.exit_json(**result)
+    leave(module, warnings, **result)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils import _proof, _record
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root
 
 
 def main():
@@ -128,7 +128,8 @@ def main():
             report += [line for one in measured for line in one.get("report", [])]
     except PlumblineError as fault:
         exit_refused(module, fault)
-    module.exit_json(
+    leave(
+        module,
         changed=False,
         verdict=_proof.worst([one["verdict"] for one in judged]),
         proofs=judged,

@@ -292,7 +292,7 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._sync import ARGUMENTS, asked, compare_states, for_states, read_options, result, unmeasured
 from ansible_collections.plumbline.ssd.plugins.module_utils._syncprobe import look_at, measure
 
@@ -344,7 +344,7 @@ def main():
             found = result(volume.title, options, run.rows, run.seconds, run.written)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    module.exit_json(changed=False, **where, **found)
+    leave(module, changed=False, **where, **found)
 
 
 if __name__ == "__main__":

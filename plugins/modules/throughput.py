@@ -273,7 +273,7 @@ report:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._load import ARGUMENTS, measure_paths, measure_volumes, read_options
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import PASS, as_dict, report, worst
 
 
@@ -299,7 +299,8 @@ def main():
     except PlumblineError as fault:
         exit_refused(module, fault)
     jobs = [as_dict(name, found) for name, found in result.jobs]
-    module.exit_json(
+    leave(
+        module,
         changed=False,
         verdict=worst([job["verdict"] for job in jobs]),
         reasons=["%s: %s" % (job["name"], job["why"]) for job in jobs if job["verdict"] != PASS] or ([] if jobs else result.notes),

@@ -170,7 +170,7 @@ reasons:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._cacheset import Asked, apply, find_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, need_root, runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, leave, need_root, runner
 
 DEVICE = {
     "device": {"type": "str", "required": True},
@@ -208,11 +208,9 @@ def main():
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
     devices = [with_statement(device, params["power_loss_protection"]) for device in done.devices]
-    for finding in [finding for device in devices for finding in device["findings"]]:
-        if finding["level"] == "error":
-            module.warn(finding["text"])
+    warnings = [finding["text"] for device in devices for finding in device["findings"] if finding["level"] == "error"]
     headers = {"before_header": "write caches as found", "after_header": "write caches as asked"}
-    module.exit_json(changed=done.changed, devices=devices, diff=dict(done.diff, **headers))
+    leave(module, warnings, changed=done.changed, devices=devices, diff=dict(done.diff, **headers))
 
 
 if __name__ == "__main__":

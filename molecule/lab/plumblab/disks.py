@@ -17,6 +17,7 @@ from .sizes import to_bytes
 BUSES = ("nvme", "sata", "scsi")
 _NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
 _SERIAL = re.compile(r"[A-Za-z0-9]{1,20}")
+_NVME_SERIAL = re.compile(r"[!-~]{1,20}")  # the kernel shows it as it is; of SCSI's it makes plain text
 _SIZE_KEYS = ("logical_block_size", "physical_block_size", "min_io_size", "opt_io_size", "discard_granularity")
 _KEYS = ("name", "bus", "size", "serial", "model", *_SIZE_KEYS, "write_cache", "simulated", "controller", "eui64")
 
@@ -82,8 +83,8 @@ def parse(entry: Any) -> Disk:
     if bus not in BUSES:
         raise LabError(f"disk {name}: bus {bus!r} is not one of {', '.join(BUSES)}")
     serial = entry.get("serial")
-    if not isinstance(serial, str) or not _SERIAL.fullmatch(serial):
-        raise LabError(f"disk {name}: serial {serial!r}: 1 to 20 letters and digits are wanted")
+    if not isinstance(serial, str) or not (_NVME_SERIAL if bus == "nvme" else _SERIAL).fullmatch(serial):
+        raise LabError(f"disk {name}: serial {serial!r}: 1 to 20 letters and digits are wanted, or for nvme any visible characters")
     for key in _NOT_ON[bus]:
         if entry.get(key) is not None:
             raise LabError(f"disk {name}: QEMU has no {key} for {bus} disks" + ("; use scsi" if bus != "scsi" else "; use nvme"))

@@ -34,6 +34,8 @@ def test_size_refused(value: object) -> None:
         ({"name": "SSD 0"}, "disk name"),
         ({"bus": "ide"}, "bus 'ide' is not one of nvme, sata, scsi"),
         ({"serial": "x" * 21}, "1 to 20 letters and digits"),
+        ({"serial": "a b"}, "1 to 20 letters and digits"),
+        ({"bus": "scsi", "serial": "$(id)"}, "1 to 20 letters and digits"),
         ({"serail": "X"}, "unknown key 'serail'; did you mean 'serial'"),
         ({"size": "1KiB"}, "at least 1 MiB"),
         ({"physical_block_size": 4096}, "QEMU has no physical_block_size for nvme disks; use scsi"),

@@ -36,6 +36,7 @@ def _files() -> Iterator[tuple[str, Path]]:
     core, general = Path(ansible.__file__).parent, Path(parents[0])
     for name in ("guest_server.py", "clean.sh", "records.py"):
         yield name, KIT / name
+    yield "kill_steps.py", ROOT / "tests/tools/kill_steps.py"
     for path in (ROOT / "plugins").rglob("*.py"):
         yield f"ansible_collections/plumbline/ssd/{path.relative_to(ROOT)}", path
     for path in (core / "module_utils").rglob("*.py"):

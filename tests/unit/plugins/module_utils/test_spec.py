@@ -7,7 +7,7 @@ import copy
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils import _options, _spec
+from ansible_collections.plumbline.ssd.plugins.module_utils import _options, _paths, _spec
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import DeviceName, Override, Selector, read_stacks
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB
@@ -298,7 +298,7 @@ def test_refused(raw, line):
     assert refusal(raw) == line
 
 
-SYSTEM = sorted(_spec._SYSTEM_DIRECTORIES) + ["/proc/x", "/sys/fs", "/dev/shm", "/run/lock", "/boot/grub", "/etc/pg", "/bin/x", "/sbin/x", "/lib/x", "/lib64/x"]
+SYSTEM = sorted(_paths.SYSTEM_DIRECTORIES) + ["/proc/x", "/sys/fs", "/dev/shm", "/run/lock", "/boot/grub", "/etc/pg", "/bin/x", "/sbin/x", "/lib/x", "/lib64/x"]
 
 
 @pytest.mark.parametrize("path", SYSTEM)

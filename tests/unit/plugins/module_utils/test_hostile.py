@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Text from devices as people see it, and the way to a mount point that somebody else could change."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _fio, _mounting, _mountpoint, _parsers, _partition, _paths, _runner, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, one_line, shown
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import PathState
+from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import Part, way_fault
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Place
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host, spec
+
+# --- text that leaves ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("MZQL2 960 é 漢", "MZQL2 960 é 漢"),
+        ("\x1b[2J\x07", "\\x1b[2J\\x07"),
+        ("a\nb\tc", "a\\x0ab\\x09c"),
+        ("\u202egpj", "\\u202egpj"),
+        ("a\u200bb\ufeff", "a\\u200bb\\ufeff"),
+        ("\u2028x\x85", "\\u2028x\\x85"),
+        ("\udcff\udc80", "\\xff\\x80"),
+        ("\ud800", "\\ud800"),
+        ("\U000e0041", "\\U000e0041"),
+        ("no\xa0break", "no\\xa0break"),
+        ("{{ x }} %s $(y)", "{{ x }} %s $(y)"),
+    ],
+)
+def test_shown(text, expected):
+    assert shown(text) == expected and shown(text).isprintable() and shown(expected) == expected
+
+
+def test_what_is_kept():
+    assert shown("a\n\tb\r\x1b", "\n\t") == "a\n\tb\\x0d\\x1b"
+
+
+def test_one_line():
+    assert one_line("  mount: wrong\n\n  fs type\x1b \n") == "mount: wrong; fs type\\x1b"
+    assert len(one_line("x" * 10**6)) < 5000 and one_line("x" * 10**6).endswith("… (1000000 characters)")
+
+
+def test_an_error_is_printable():
+    fault = PlumblineError("bad \x1b[31m\nname", ["one\u202e", "two\nlines"])
+    assert (fault.msg, fault.reasons, str(fault)) == ("bad \\x1b[31m; name", ["one\\u202e", "two; lines"], "bad \\x1b[31m; name")
+
+
+class Module:
+    """Takes what a module says."""
+
+    def __init__(self):
+        self.warnings, self.result = [], {}
+
+    def warn(self, text):
+        self.warnings.append(text)
+
+    def exit_json(self, **result):
+        self.result = result
+
+
+def test_a_result_is_printable():
+    module = Module()
+    with pytest.raises(SystemExit):
+        _runner.leave(
+            module,
+            ["model \x1b[31m\nx"],
+            changed=True,
+            report=["a\x1b", "two\nlines"],
+            diff={"before": "one\ntwo\x1b\n"},
+            stacks=[{"name": "\u202ex", "size": 5, "report": ["l\n"], "legs": ("a\x00",), "none": None}],
+        )
+    assert module.warnings == ["model \\x1b[31m; x"]
+    assert module.result == {
+        "changed": True,
+        "report": ["a\\x1b", "two\\x0alines"],
+        "diff": {"before": "one\ntwo\\x1b\n"},
+        "stacks": [{"name": "\\u202ex", "size": 5, "report": ["l\\x0a"], "legs": ["a\\x00"], "none": None}],
+    }
+
+
+def test_every_module_leaves_by_the_one_way_out():
+    """Or what a device calls itself would reach the terminal as it is."""
+    modules = Path(_runner.__file__).parents[1] / "modules"
+    for path in modules.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\bmodule\.(?:exit_json|fail_json|warn|deprecate)\(", text), "%s: use leave() and exit_refused() of _runner" % path.name
+
+
+def test_an_identity_is_printable(tmp_path):
+    (tmp_path / "device").mkdir()
+    for name, raw in {
+        "device/model": b"M\x1b[2J",
+        "device/vendor": b"V\xe2\x80\xae",
+        "device/wwid": b"t10.\x07 x  y\n",
+        "device/vpd_pg80": b"\0\x80\0\4S\n\x0b1",
+    }.items():
+        (tmp_path / name).write_bytes(raw)
+    found = _sysfs._read_identity(str(tmp_path), "sda")
+    assert (found.model, found.wwid, found.serial) == ("V\\u202e M\\x1b[2J", "t10.\\x07 x y", "S\\x0a\\x0b1")
+
+
+# --- where text would become something else ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/dev/sda:/dev/sdb", "/dev/x y", "/dev/mapper/a\\x20b", "/dev/a\n[global]", "/dev/../etc/x:y", "dev/sda", "/dev/{{ x }}"])
+def test_fio_is_given_no_other_text(path):
+    with pytest.raises(PlumblineError, match="is no name of a block device that fio can be given"):
+        _fio.argv("/usr/bin/fio", _fio.Load("x", "read", 4096, 1), [Place(path, 0, MIB)], 1, 0)
+
+
+@pytest.mark.parametrize("key", ["guid", "type_guid"])
+@pytest.mark.parametrize("text", ["", "x", "[global]", "AAAAAAAA-0000-4000-8000-000000000001\nstart=1", "AAAAAAAA-0000-4000-8000-000000000001, name=x"])
+def test_sfdisk_is_given_guids_only(key, text):
+    device = {
+        "device": "/dev/x", "logical_bytes": 512, "start_bytes": MIB, "length_bytes": MIB, "size_bytes": 8 * MIB, "name": "plumbline:pgdata:0",
+        "guid": "AAAAAAAA-0000-4000-8000-000000000001", "type_guid": "AAAAAAAA-0000-4000-8000-000000000002",
+    }  # fmt: skip
+    _partition.check_request([device])
+    with pytest.raises(PlumblineError, match="does not fit; wanted a GUID"):
+        _partition.check_request([dict(device, **{key: text})])
+
+
+def test_a_map_that_is_named_like_a_line_of_a_table():
+    """A user's map must not become the table of a volume of ours."""
+    names = ["pgdata-data", "pgdata-data: 0 8 linear 8:0 0"]
+    text = "pgdata-data: 0 8 linear 8:0 0: 0 100 linear 8:99 0\npgdata-data: 0 16 striped 2 128 8:16 2048 8:32 2048\n"
+    found = _parsers.parse_dm_tables(text, names)
+    assert [segment.kind for segment in found["pgdata-data"]] == ["striped"]
+    assert [segment.legs for segment in found[names[1]]] == [(("8:99", 0),)]
+
+
+MOUNT = {
+    "path": "/data01",
+    "uuid": "u-1",
+    "fstype": "ext4",
+    "options": "noatime,nofail",
+    "passno": 2,
+    "owner": -1,
+    "group": -1,
+    "mode": "",
+    "selinux_context": "",
+}
+DROP_IN = "/etc/systemd/system/postgresql@15-main.service.d/50-plumbline-pgdata.conf"
+
+
+@pytest.mark.parametrize(
+    "keys, drop_ins, words",
+    [
+        ({"path": "/etc"}, {}, "belongs to the system"),
+        ({"path": "/usr/lib/x"}, {}, "belongs to the system"),
+        ({"path": "/a/../etc"}, {}, "is not normalised"),
+        ({"path": "a"}, {}, "wanted an absolute path"),
+        ({"path": "/a b"}, {}, "holds a character"),
+        ({"uuid": "u /x ext4 x 0 0\nUUID=u"}, {}, "uuid"),
+        ({"options": "noatime 0 0\n/dev/sda /etc ext4 x"}, {}, "options"),
+        ({"options": ""}, {}, "options"),
+        ({"fstype": "ext4\tx"}, {}, "fstype"),
+        ({"mode": "u+s"}, {}, "mode"),
+        ({}, {"/etc/passwd": "[Unit]\nRequiresMountsFor=/x\n"}, "drop-in /etc/passwd does not fit"),
+        ({}, {"/etc/systemd/system/../../x.d/50-plumbline-pgdata.conf": "[Unit]\nRequiresMountsFor=/x\n"}, "does not fit"),
+        ({}, {DROP_IN: "[Unit]\nRequiresMountsFor=/x\n[Service]\nExecStart=/bin/sh\n"}, "does not fit"),
+        ({}, {DROP_IN: "[Service]\nExecStart=/bin/sh\n"}, "does not fit"),
+    ],
+)
+def test_a_step_that_was_tampered_with(keys, drop_ins, words):
+    with pytest.raises(PlumblineError, match=words):
+        _mounting.check_request([dict(MOUNT, **keys)], drop_ins)
+
+
+def test_a_step_as_it_is_planned():
+    host = Host()
+    host.pair()
+    host.seen.users = {"0": 0}
+    volumes = [{"name": "data", "mount": "/srv/data", "required_by": ["postgresql@15-main.service"], "owner": "0", "mode": "0700"}]
+    (step,) = [step for step in make_plan(spec(host, volumes=volumes), host.seen).steps if step["action"] == "mount"]
+    _mounting.check_request(step["mounts"], step["drop_ins"])
+
+
+# --- the way to a mount point ------------------------------------------------------------------------
+
+ROOT = Part("/", "directory")
+
+
+@pytest.mark.parametrize(
+    "way, mounted, fault",
+    [
+        ([ROOT], [], ""),
+        ([ROOT, Part("/srv", "directory")], [], ""),
+        ([ROOT, Part("/srv", "directory", mode=0o2755)], [], ""),
+        ([ROOT, Part("/tmp", "directory", mode=0o1777)], [], ""),
+        ([ROOT, Part("/srv", "directory", mode=0o775)], [], "/srv can be written to by others than root (mode 0775); wanted that of root alone"),
+        ([ROOT, Part("/srv", "directory", mode=0o757)], [], "/srv can be written to by others than root (mode 0757); wanted that of root alone"),
+        ([ROOT, Part("/srv", "directory", 1000)], [], "/srv belongs to user 1000, who could put something else in its place; wanted root as its owner"),
+        ([ROOT, Part("/srv", "link", target="/x")], [], "/srv is a symbolic link to /x; name the mount point by where it really is"),
+        ([ROOT, Part("/srv", "other")], [], "/srv is no directory"),
+        ([ROOT, Part("/data", "directory", 26, 0o700)], ["/data"], ""),
+        ([ROOT, Part("/data", "directory", 26), Part("/data/pg", "directory")], ["/data"], "/data belongs to user 26"),
+        ([ROOT, Part("/data", "link", target="/x")], ["/data"], "/data is a symbolic link to /x"),
+        ([Part("/", "directory", mode=0o777)], [], "/ can be written to"),
+    ],
+)
+def test_way_fault(way, mounted, fault):
+    assert way_fault(way, mounted).startswith(fault) and bool(way_fault(way, mounted)) == bool(fault)
+
+
+def test_walk_follows_nothing(tmp_path):
+    (tmp_path / "real" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "file").touch()
+    assert _mountpoint.walk(str(tmp_path / "real" / "deep" / "m"))[-1][:2] == (str(tmp_path / "real" / "deep"), "directory")
+    assert _mountpoint.walk(str(tmp_path / "real" / "none" / "m"))[-1].path == str(tmp_path / "real")
+    last = _mountpoint.walk(str(tmp_path / "link" / "deep" / "m"))[-1]
+    assert (last.path, last.kind, last.target) == (str(tmp_path / "link"), "link", "real")
+    assert _mountpoint.walk(str(tmp_path / "file" / "m"))[-1].kind == "other"
+    assert [part.path for part in _mountpoint.walk("/m")] == ["/"]
+
+
+@pytest.fixture
+def frozen(monkeypatch):
+    paths = []
+    monkeypatch.setattr(_devio, "is_immutable", lambda fd: os.readlink("/proc/self/fd/%d" % fd) in paths)
+    monkeypatch.setattr(_devio, "set_immutable", lambda fd: paths.append(os.readlink("/proc/self/fd/%d" % fd)))
+    return paths
+
+
+@pytest.mark.parametrize("what", ["link", "writable"])
+def test_a_way_that_is_not_safe_is_refused_before_anything_is_made(tmp_path, frozen, what):
+    bad = tmp_path / "bad"
+    if what == "link":
+        (tmp_path / "elsewhere").mkdir()
+        bad.symlink_to("elsewhere")
+    else:
+        bad.mkdir()
+        os.chmod(bad, 0o777)
+    before = sorted(os.walk(tmp_path))
+    with pytest.raises(PlumblineError, match=r"mount point .*/bad/a/b is not safe: .*/bad (is a symbolic link|can be written to)"):
+        _mounting.prepare_directory(str(bad / "a" / "b"))
+    assert sorted(os.walk(tmp_path)) == before and frozen == []
+
+
+def test_what_is_made_on_the_way_is_ours_alone(tmp_path, frozen):
+    old = os.umask(0)
+    try:
+        _mounting.prepare_directory(str(tmp_path / "a" / "b" / "c"))
+    finally:
+        os.umask(old)
+    assert [stat.S_IMODE(os.stat(tmp_path / path).st_mode) for path in ("a", "a/b", "a/b/c")] == [0o755] * 3
+    assert frozen == [str(tmp_path / "a" / "b" / "c")]
+
+
+def test_what_comes_between_look_and_flag_is_seen(tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    monkeypatch.setattr(_devio, "is_immutable", lambda _fd: False)
+    monkeypatch.setattr(_devio, "set_immutable", lambda _fd: (path / "late").touch())
+    with pytest.raises(PlumblineError, match="is not empty since the plan"):
+        _mounting.prepare_directory(str(path))
+
+
+def test_no_descriptor_stays_open(tmp_path, frozen):
+    (tmp_path / "bad").symlink_to("/")
+    before = len(os.listdir("/proc/self/fd"))
+    _mounting.prepare_directory(str(tmp_path / "a" / "b"))
+    with pytest.raises(PlumblineError):
+        _mounting.prepare_directory(str(tmp_path / "bad" / "x" / "y"))
+    with pytest.raises(PlumblineError):
+        _mounting.prepare_directory(str(tmp_path / "bad"))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_mount_that_lands_elsewhere_is_taken_away_again(monkeypatch):
+    calls, live = [], [{"/": ("rw",)}, {"/": ("rw",), "/etc/cron.d": ("rw",)}]
+    monkeypatch.setattr(_mounting, "_live", lambda: live.pop(0))
+    with pytest.raises(PlumblineError, match=r"/data01 was mounted, and the kernel shows the mount at /etc/cron\.d: the way to it was changed meanwhile"):
+        _mounting._mount(lambda argv: calls.append(tuple(argv)) or (0, "", ""), "/data01")
+    assert calls == [("mount", "/data01"), ("umount", "/etc/cron.d")]
+
+
+@pytest.mark.parametrize("mounted", [False, True])
+def test_a_plan_looks_at_the_way(mounted):
+    host = Host()
+    host.pair(1)
+    stacks = spec(host, layout="separate", volumes=[{"name": "v", "mount": "/srv/x/v"}])
+    host.build(stacks)
+    if not mounted:
+        host.seen.mounts.clear()
+    way = (ROOT, Part("/srv", "directory"), Part("/srv/x", "link", target="/home/u/x"))
+    host.seen.directories["/srv/x/v"] = PathState(True, True, 0, way=way)
+    refusals = make_plan(stacks, host.seen).refusals
+    line = "pgdata: mount point /srv/x/v is not safe: /srv/x is a symbolic link to /home/u/x; name the mount point by where it really is [mount_point]"
+    assert refusals == ([] if mounted else [line])
+
+
+@pytest.mark.parametrize(
+    "path", ["/usr/lib/x", "/usr/bin", "/usr/share/doc", "/var/lib/dpkg", "/var/lib/plumbline/x", "/var/run/x", "/var/lock", "/lost+found/x", "/lib32/x"]
+)
+def test_more_of_the_systems_own(path):
+    with pytest.raises(PlumblineError, match="belongs to the system"):
+        _paths.check_mount_point(path, "here")
+
+
+@pytest.mark.parametrize("path", ["/usr/local/pg", "/var/lib/postgresql", "/var/lib/dpkgs", "/usr/libx", "/etcetera", "/srv/etc"])
+def test_and_what_is_not(path):
+    assert _paths.check_mount_point(path, "here") == path
