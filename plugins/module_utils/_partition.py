@@ -8,8 +8,8 @@
 
 """The one place that writes partition tables. I/O lives here.
 
-All devices of a stack are opened alone and locked, proven to be the planned ones and blank once more, and
-only then is the first byte written. sfdisk (libfdisk) writes the table; the kernel's view is read back.
+All devices of a stack are opened alone and locked, proven to be the planned ones and blank once more, what
+stands at their ends is kept on the host, and only then is the first byte written. sfdisk (libfdisk) writes the table; the kernel's view is read back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _guards, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _devio, _guards, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
@@ -67,8 +67,8 @@ def check_request(devices: Sequence[Mapping[str, Any]]) -> None:
             raise PlumblineError("%s: partition name '%s' does not fit; wanted plumbline:STACK:NUMBER" % (device["device"], device["name"]))
 
 
-def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: bool) -> List[Dict[str, Any]]:
-    """Prove all devices and write their tables; with *check* only prove. Returns what the kernel shows then.
+def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: bool) -> Tuple[List[Dict[str, Any]], List[str]]:
+    """Prove all devices and write their tables; with *check* only prove. Returns (what the kernel shows then, the backups).
 
     Raises PlumblineError with every reason; before the first write nothing has been changed anywhere.
     """
@@ -77,22 +77,27 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
     try:
         for device in devices:
             held.append(_open_alone(device["device"], check))
-        todo = _prove(run, devices, held)
+        todo, seen = _prove(run, devices, held)
+        backups: List[str] = []
         if not check:
+            for device in devices:  # all are kept before any is written to
+                if device["name"] in todo:
+                    backups += _backup.keep_device(lambda argv: run(argv, ""), seen, seen.paths[device["device"]])
             for device, fd in zip(devices, held):
                 if device["name"] in todo:
+                    # The table comes last: with it the device is done, and nobody looks at its reserve again.
+                    _discard_reserve(device, fd)
                     _write(run, device, fd)
                 _devio.reread_table(fd)
-                _discard_reserve(device, fd)
     except OSError as fault:
         raise PlumblineError("a device could not be written: %s" % (fault.strerror or fault)) from fault
     finally:
         for fd in held:
             os.close(fd)
     if check:
-        return []
+        return [], []
     _settle(run)
-    return [_read_back(device) for device in devices]
+    return [_read_back(device) for device in devices], backups
 
 
 def _settle(run: FeedRunner) -> None:
@@ -124,8 +129,8 @@ def _open_alone(path: str, check: bool) -> int:
         time.sleep(0.1)
 
 
-def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence[int]) -> List[str]:
-    """Observe once more under the lock. Returns the partition names that are still to be written."""
+def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence[int]) -> Tuple[List[str], Observation]:
+    """Observe once more under the lock. Returns (the partition names that are still to be written, what was observed)."""
     ask = Questions(devices=tuple((device["device"], device["test_identity"]) for device in devices), prove=False)
     seen = observe(lambda argv: run(argv, ""), ask)
     missing = [tool for tool in ("wipefs", "sfdisk") if tool not in seen.tools]
@@ -158,7 +163,7 @@ def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence
             reasons += ["%s: %s [%s]" % (job["path"], fault, "unreadable" if "could not" in fault else "data") for fault in proof.faults]
     if reasons:
         raise PlumblineError("refused at the write: a device is not as it was planned", reasons)
-    return todo
+    return todo, seen
 
 
 def _identity_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[str]:

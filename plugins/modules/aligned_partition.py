@@ -91,6 +91,21 @@ options:
         type: list
         elements: int
         default: []
+  lease:
+    description:
+      - The lease of the run that this call belongs to, as M(plumbline.ssd.stack_plan) returned it. Where it is not that run's any more, nothing is written.
+      - Without it, the module takes the host's lease for itself, for as long as it runs, and is refused while a run has it.
+    type: dict
+    default: {}
+    suboptions:
+      run:
+        description: The run.
+        type: str
+        default: ""
+      digest:
+        description: The digest of the plan that is carried out.
+        type: str
+        default: ""
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -104,6 +119,8 @@ attributes:
 notes:
   - The table is written by C(sfdisk), which is in the package C(fdisk) on Debian and in C(util-linux) elsewhere.
   - There is no option to force anything.
+  - Before the first write the first and the last MiB of each device are kept on the host; the guide on getting your table back says how they return.
+  - One run at a time writes to a host. See O(lease).
 seealso:
   - module: plumbline.ssd.stack_plan
 author:
@@ -115,12 +132,14 @@ EXAMPLES = r"""
   plumbline.ssd.stack_plan:
     stacks: "{{ plumbline_stacks }}"
     through: partition
+    lease: {}
   become: true
   register: plan
 
 - name: Write them, all devices of a stack in one call
   plumbline.ssd.aligned_partition:
     devices: "{{ item.devices }}"
+    lease: "{{ plan.lease }}"
   become: true
   loop: "{{ plan.steps }}"
   loop_control:
@@ -149,6 +168,12 @@ partitions:
     length_bytes:
       description: Its length in bytes.
       type: int
+backups:
+  description: The directories on the host in which what stood on the devices is kept, one a device that was written to.
+  returned: success, but not in check mode
+  type: list
+  elements: str
+  sample: [/var/lib/plumbline/backup/eui.0025385b71b00f1a-4f1c2a90/20260301T120000Z-1]
 reasons:
   description: Why nothing was written, one line a reason.
   returned: failure with several causes
@@ -158,6 +183,7 @@ reasons:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import writing
 from ansible_collections.plumbline.ssd.plugins.module_utils._partition import partition_all
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, feed_runner, need_root
 
@@ -180,18 +206,27 @@ DEVICE = {
     "probe_starts": {"type": "list", "elements": "int", "default": []},
 }
 
+# The lease of a run, as stack_plan returned it.
+LEASE = {"run": {"type": "str", "default": ""}, "digest": {"type": "str", "default": ""}}
+
 
 def main():
     module = AnsibleModule(
-        argument_spec={"devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE}},
+        argument_spec={
+            "devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE},
+            "lease": {"type": "dict", "default": {}, "options": LEASE},
+        },
         supports_check_mode=True,
     )
     try:
         need_root()
-        partitions = partition_all(feed_runner(module), module.params["devices"], module.check_mode)
+        with writing(module.params["lease"], module.check_mode) as warnings:
+            partitions, backups = partition_all(feed_runner(module), module.params["devices"], module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    module.exit_json(changed=True, **({} if module.check_mode else {"partitions": partitions}))
+    for warning in warnings:
+        module.warn(warning)
+    module.exit_json(changed=True, **({} if module.check_mode else {"partitions": partitions, "backups": backups}))
 
 
 if __name__ == "__main__":

@@ -142,6 +142,22 @@ options:
     description:
       - What is to be proven of them by measurement, as M(plumbline.ssd.stack_plan) takes it.
     type: dict
+  lease:
+    description:
+      - The lease of the run that this call belongs to, as M(plumbline.ssd.stack_plan) returned it. Where it is not that run's any more, nothing is written.
+      - When O(read_back) finds no step left, this was the last writer of the run, and the lease is given back.
+      - Without it, the module takes the host's lease for itself, for as long as it runs, and is refused while a run has it.
+    type: dict
+    default: {}
+    suboptions:
+      run:
+        description: The run.
+        type: str
+        default: ""
+      digest:
+        description: The digest of the plan that is carried out.
+        type: str
+        default: ""
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -185,6 +201,10 @@ reading:
   description: What M(plumbline.ssd.stack_plan) returns of O(read_back) now.
   returned: success, when O(read_back) is given and it is not check mode
   type: dict
+released:
+  description: The run whose lease was given back, since no step was left; empty where it was not.
+  returned: success, when O(read_back) is given and it is not check mode
+  type: str
 reasons:
   description: More about a failure, one line a reason.
   returned: failure with several causes
@@ -194,6 +214,7 @@ reasons:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import release, writing
 from ansible_collections.plumbline.ssd.plugins.module_utils._mounting import apply_mounts
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, need_root, runner, starter
 
@@ -224,6 +245,8 @@ ACCEPTED = {
     "stack": {"type": "str", "required": True},
     "risks": {"type": "list", "elements": "dict", "default": [], "options": RISK},
 }
+# The lease of a run, as stack_plan returned it.
+LEASE = {"run": {"type": "str", "default": ""}, "digest": {"type": "str", "default": ""}}
 
 
 def read_back(run, stacks, verify):
@@ -244,29 +267,34 @@ def main():
             "accepted": {"type": "list", "elements": "dict", "default": [], "options": ACCEPTED},
             "read_back": {"type": "list", "elements": "dict", "default": []},
             "verify": {"type": "dict"},
+            "lease": {"type": "dict", "default": {}, "options": LEASE},
         },
         supports_check_mode=True,
     )
     params = module.params
     reading = {}
+    released = ""
     try:
         need_root()
         timer = params["enable_fstrim_timer"]
-        applied = apply_mounts(runner(module), starter(module), params["mounts"], params["drop_ins"], timer, module.check_mode, params["accepted"])
-        warnings = list(applied.warnings)
-        try:
-            if params["read_back"] and not module.check_mode:
-                reading, more = read_back(runner(module), params["read_back"], params["verify"])
-                warnings += more
-        finally:
-            applied.finish()
+        with writing(params["lease"], module.check_mode) as taken_over:
+            applied = apply_mounts(runner(module), starter(module), params["mounts"], params["drop_ins"], timer, module.check_mode, params["accepted"])
+            warnings = taken_over + applied.warnings
+            try:
+                if params["read_back"] and not module.check_mode:
+                    reading, more = read_back(runner(module), params["read_back"], params["verify"])
+                    warnings += more
+            finally:
+                applied.finish()
+        if reading and not reading["steps"] and release(params["lease"]["run"]):
+            released = params["lease"]["run"]
     except PlumblineError as fault:
         exit_refused(module, fault)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
     for warning in warnings:
         module.warn(warning)
-    result = {"reading": reading} if reading else {}
+    result = {"reading": reading, "released": released} if reading else {}
     module.exit_json(changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
 
 

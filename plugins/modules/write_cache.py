@@ -57,6 +57,21 @@ options:
     type: list
     elements: str
     default: []
+  lease:
+    description:
+      - The lease of the run that this call belongs to, as M(plumbline.ssd.stack_plan) returned it. Where it is not that run's any more, nothing is written.
+      - Without it, the module takes the host's lease for itself, for as long as it runs, and is refused while a run has it.
+    type: dict
+    default: {}
+    suboptions:
+      run:
+        description: The run.
+        type: str
+        default: ""
+      digest:
+        description: The digest of the plan that is carried out.
+        type: str
+        default: ""
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -170,6 +185,7 @@ reasons:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._cacheset import Asked, apply, find_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import writing
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, need_root, runner
 
 DEVICE = {
@@ -188,6 +204,9 @@ def with_statement(device, stated):
         return dict(device, protected=True, protected_by="operator")
     return dict(device, protected_by="")
 
+# The lease of a run, as stack_plan returned it.
+LEASE = {"run": {"type": "str", "default": ""}, "digest": {"type": "str", "default": ""}}
+
 
 def main():
     module = AnsibleModule(
@@ -195,6 +214,7 @@ def main():
             "devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE},
             "persist": {"type": "bool", "default": True},
             "power_loss_protection": {"type": "list", "elements": "str", "default": []},
+            "lease": {"type": "dict", "default": {}, "options": LEASE},
         },
         supports_check_mode=True,
     )
@@ -202,12 +222,15 @@ def main():
     try:
         need_root()
         asked = [Asked(device_path(one["device"]), one["state"], one["identity"]) for one in params["devices"]]
-        done = apply(runner(module), asked, params["persist"], find_tools(module.get_bin_path), module.check_mode)
+        with writing(params["lease"], module.check_mode) as warnings:
+            done = apply(runner(module), asked, params["persist"], find_tools(module.get_bin_path), module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
     devices = [with_statement(device, params["power_loss_protection"]) for device in done.devices]
+    for warning in warnings:
+        module.warn(warning)
     for finding in [finding for device in devices for finding in device["findings"]]:
         if finding["level"] == "error":
             module.warn(finding["text"])

@@ -106,7 +106,7 @@ def proven(monkeypatch, change=lambda host, devices: None, proofs=None):
     change(host, devices)
     monkeypatch.setattr(_partition, "observe", lambda _run, ask: host.seen)
     monkeypatch.setattr(_partition._devio, "prove_all", lambda jobs: proofs or [BlankProof(1, 1) for _job in jobs])
-    return _partition._prove(lambda argv, text: (0, "", ""), devices, [-1] * len(devices))
+    return _partition._prove(lambda argv, text: (0, "", ""), devices, [-1] * len(devices))[0]
 
 
 def test_prove_unchanged(monkeypatch):
