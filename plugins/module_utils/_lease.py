@@ -78,7 +78,7 @@ def parse(text: str) -> Lease:
     if not isinstance(found, dict) or set(found) != set(Lease._fields):
         raise ValueError("other keys than those of a lease")
     for key, kind in (("pid", int), ("started", int), ("grace", int), ("free", bool)):
-        if type(found[key]) is not kind or found[key] < 0:
+        if type(found[key]) is not kind or not 0 <= found[key] < 1 << 53:
             raise ValueError("'%s' is not as it should be" % key)
     for key in ("taken", "renewed"):
         if type(found[key]) not in (int, float) or not 0 <= found[key] < 1e12:

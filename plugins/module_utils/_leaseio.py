@@ -235,9 +235,9 @@ def take(me: Run, digest: str, own: bool = False) -> Tuple[Lease, Optional[Lease
         raise PlumblineError("lease: '%s' is no run; it stands in the lease that stack_plan returned" % printable(me.run))
     if not valid_process(me.process):
         raise PlumblineError("lease: '%s' names no process of a controller" % printable(me.process))
-    now, boot = _now(), _boot_id()
+    boot = _boot_id()
     with _locked():
-        before = _load()
+        now, before = _now(), _load()  # not earlier: another run may have been seen while this one waited for the lock
         decision = decide(before, me.run, boot, now, _alive(before), path(), me.gone)
         if decision.act == REFUSE:
             raise Held("refused: nothing was written. " + decision.text, before)
@@ -262,9 +262,9 @@ def take(me: Run, digest: str, own: bool = False) -> Tuple[Lease, Optional[Lease
 
 def renew(asked: Mapping[str, Any]) -> None:
     """Show a sign of life of the run that a writer belongs to. Raises PlumblineError where the lease is not its own any more."""
-    now, boot = _now(), _boot_id()
+    boot = _boot_id()
     with _locked():
-        lease = _load()
+        now, lease = _now(), _load()
         fault = still_ours(lease, asked, boot, now)
         if fault or lease is None:
             raise PlumblineError("refused: nothing was written. " + fault)

@@ -264,6 +264,7 @@ class Observation:
     caches: Dict[str, WriteCache] = field(default_factory=dict)  # of the disks that were looked at closely
     kept: Mapping[str, str] = field(default_factory=dict)  # identity → write cache state that the host keeps; empty where the keeping is damaged
     proofs: Dict[str, BlankProof] = field(default_factory=dict)
+    ends: Dict[str, Any] = field(default_factory=dict)  # device number → its ends (_remains.Ends), where a table of ours may have been cut off
     faults: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be read
     busy: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be opened alone
     lvm: Lvm = field(default_factory=Lvm)

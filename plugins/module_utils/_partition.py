@@ -20,7 +20,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _devio, _guards, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _devio, _guards, _remains, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
@@ -36,11 +36,12 @@ NODE_SECONDS = 30
 
 
 def table_script(device: Mapping[str, Any]) -> str:
-    """The sfdisk script for one device. Sectors are explicit, so libfdisk aligns nothing on its own account."""
+    """The sfdisk script for one device. Sectors are explicit, so libfdisk aligns nothing on its own account; no GUID is left to chance."""
     sector = device["logical_bytes"]
     return "\n".join(
         [
             "label: gpt",
+            "label-id: %s" % _remains.disk_guid(device["guid"]),
             "unit: sectors",
             "first-lba: %d" % (-(-gpt_head_bytes(sector) // sector)),
             'start=%d, size=%d, type=%s, uuid=%s, name="%s"'
@@ -150,10 +151,11 @@ def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence
             continue
         todo.append(device["name"])
         node = seen.nodes[devno]
-        reasons += [
-            reason.line(device["device"])
-            for reason in _guards.identity_reasons(seen, node) + _guards.use_reasons(seen, node) + _guards.content_reasons(seen, node)
-        ]
+        against = _guards.identity_reasons(seen, node) + _guards.use_reasons(seen, node)
+        if device["unfinished"]:
+            reasons += [reason.line(device["device"]) for reason in against] + _check_rest(device, fd)
+            continue
+        reasons += [reason.line(device["device"]) for reason in against + _guards.content_reasons(seen, node)]
         ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
         jobs.append(
             {"path": device["device"], "size": node.size, "full": device["full_proof"], "ones_are_blank": ones, "starts": device["probe_starts"], "fd": fd}
@@ -164,6 +166,19 @@ def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence
     if reasons:
         raise PlumblineError("refused at the write: a device is not as it was planned", reasons)
     return todo, seen
+
+
+def _check_rest(device: Mapping[str, Any], fd: int) -> List[str]:
+    """Whether an unfinished device still holds a part of the very table that is to be written, and nothing anywhere else."""
+    path, size = device["device"], device["size_bytes"]
+    try:
+        ends = _remains.read_ends(fd, size)
+    except OSError as fault:
+        return ["%s: its ends could not be read: %s [unreadable]" % (path, fault.strerror or fault)]
+    if not _remains.is_unfinished(ends, device):
+        return ["%s: its ends hold something else than the table that was cut off when it was planned [data]; run again" % path]
+    fault = _remains.prove_between(fd, size, device["full_proof"], device["probe_starts"])
+    return ["%s: %s [%s]" % (path, fault, "unreadable" if "could not" in fault else "data")] if fault else []
 
 
 def _identity_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[str]:

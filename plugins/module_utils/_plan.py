@@ -21,7 +21,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils import _guards, _remains
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import Wish, plan_caches, step_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._durability import RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
@@ -74,6 +74,7 @@ class Leg:
     size: int = 0
     entry: Optional[TableEntry] = None  # our partition, if it is in the table
     node: Optional[Node] = None  # our partition, if the kernel shows it
+    doubts: List[_guards.Reason] = field(default_factory=list)  # against it, unless what it holds is a table of ours that was cut off
 
 
 @dataclass
@@ -223,7 +224,7 @@ def _select(plan: StackPlan, seen: Observation, taken: Mapping[str, str]) -> Lis
         and (not selector.max_bytes or node.size <= selector.max_bytes)
     ]
     matching.sort(key=lambda node: node.identity.key)
-    ours = [n.devno for n in matching if _guards.is_ours(seen.tables.get(n.devno), spec.name)]
+    ours = [n.devno for n in matching if _guards.is_ours(seen.tables.get(n.devno), spec.name) or _named_in_ends(seen, n.devno, spec.name)]
     unused = [n.devno for n in matching if n.devno not in ours and not _guards.take_reasons(seen, n.devno)]
     if len(ours) == selector.wanted:
         return ours
@@ -246,6 +247,10 @@ def _select(plan: StackPlan, seen: Observation, taken: Mapping[str, str]) -> Lis
     return []
 
 
+def _named_in_ends(seen: Observation, devno: str, stack: str) -> bool:
+    return devno in seen.ends and _remains.names_stack(seen.ends[devno], stack)
+
+
 # --- one stack -------------------------------------------------------------------------------------
 
 
@@ -253,6 +258,8 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     spec = plan.spec
     plan.legs = [Leg(devno, index, seen.geometries[devno]) for index, devno in enumerate(devnos)]
     _check_legs(plan, seen)
+    if through == "write_cache":  # what was cut off is judged with the partitions
+        plan.refusals += [line for leg in plan.legs for line in _doubts(plan, seen, leg)]
     if plan.refusals or through == "write_cache":
         return
     _choose_sizes(plan, seen)
@@ -286,6 +293,8 @@ def _check_legs(plan: StackPlan, seen: Observation) -> None:
             reasons = _guards.identity_reasons(seen, node)
         else:
             reasons = _guards.take_reasons(seen, leg.devno)
+            if reasons and leg.devno in seen.ends and not _guards.identity_reasons(seen, node) + _guards.use_reasons(seen, node):
+                leg.doubts, reasons = reasons, []
         plan.refusals += ["%s: %s" % (name, reason.line(_device_name(seen, leg.devno))) for reason in reasons]
         offset = leg.geometry.alignment_offset.value
         if offset is not None and offset < 0:
@@ -305,6 +314,10 @@ def _check_legs(plan: StackPlan, seen: Observation) -> None:
     ):
         if len(words) > 1:
             plan.warnings.append("%s: the legs differ in %s: %s" % (name, what, ", ".join(sorted(words))))
+
+
+def _doubts(plan: StackPlan, seen: Observation, leg: Leg) -> List[str]:
+    return ["%s: %s" % (plan.spec.name, reason.line(_device_name(seen, leg.devno))) for reason in leg.doubts]
 
 
 def _device_name(seen: Observation, devno: str) -> str:
@@ -383,26 +396,28 @@ def _plan_partitions(plan: StackPlan, seen: Observation) -> None:
         else:
             leg.index = free.pop(0)
         starts = [] if leg.entry else _inner_starts(plan, leg)
-        wanted.append(
-            {
-                "device": node.path,
-                "identity": node.identity.key,
-                "test_identity": node.identity.test,
-                "serial": node.identity.serial,
-                "diskseq": node.diskseq,
-                "size_bytes": node.size,
-                "logical_bytes": leg.geometry.logical_bytes,
-                "start_bytes": leg.start,
-                "length_bytes": leg.size,
-                "end_bytes": leg.start + leg.size,
-                "type_guid": TYPE_LVM if spec.layout == "striped" else TYPE_LINUX,
-                "guid": leg.entry.guid if leg.entry else partition_guid(spec.name, node.identity.key, leg.index),
-                "name": "plumbline:%s:%d" % (spec.name, leg.index),
-                "written": leg.entry is not None,
-                "full_proof": spec.blank_proof == "full",
-                "probe_starts": starts,
-            }
-        )
+        device = {
+            "device": node.path,
+            "identity": node.identity.key,
+            "test_identity": node.identity.test,
+            "serial": node.identity.serial,
+            "diskseq": node.diskseq,
+            "size_bytes": node.size,
+            "logical_bytes": leg.geometry.logical_bytes,
+            "start_bytes": leg.start,
+            "length_bytes": leg.size,
+            "end_bytes": leg.start + leg.size,
+            "type_guid": TYPE_LVM if spec.layout == "striped" else TYPE_LINUX,
+            "guid": leg.entry.guid if leg.entry else partition_guid(spec.name, node.identity.key, leg.index),
+            "name": "plumbline:%s:%d" % (spec.name, leg.index),
+            "written": leg.entry is not None,
+            "unfinished": False,
+            "full_proof": spec.blank_proof == "full",
+            "probe_starts": starts,
+        }
+        if leg.devno in seen.ends:
+            _carry_on(plan, seen, leg, device)
+        wanted.append(device)
     if len(plan.legs) > 1 and len({leg.index for leg in plan.legs}) < len(plan.legs):
         plan.refusals.append("%s: two legs carry the same partition name; one is perhaps a copy of the other" % spec.name)
     if wanted:
@@ -414,6 +429,17 @@ def _plan_partitions(plan: StackPlan, seen: Observation) -> None:
                 "summary": "partition %s" % ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if not leg.node),
             }
         )
+
+
+def _carry_on(plan: StackPlan, seen: Observation, leg: Leg, device: Dict[str, Any]) -> None:
+    """Judge a device whose ends are neither blank nor a table that the kernel shows: what is left of this very table is written again."""
+    ends = seen.ends[leg.devno]
+    if _remains.is_unfinished(ends, device) and not (leg.entry and _remains.is_whole(ends, device)):
+        device.update(written=False, unfinished=True, probe_starts=_inner_starts(plan, leg))
+        used = _guards.use_reasons(seen, seen.nodes[leg.devno])
+        plan.refusals += ["%s: %s" % (plan.spec.name, reason.line(_device_name(seen, leg.devno))) for reason in used]
+    else:
+        plan.refusals += _doubts(plan, seen, leg)
 
 
 def _inner_starts(plan: StackPlan, leg: Leg) -> List[int]:

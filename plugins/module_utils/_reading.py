@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _leaseio, _record
+from ansible_collections.plumbline.ssd.plugins.module_utils import _leaseio, _record, _remains
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import drop_in_files, make_plan, overrides_for, packages_of
@@ -46,6 +46,7 @@ def read(run: Runner, stacks: Sequence[Stack], through: str = "filesystem", veri
     With *verify* also what is known of their measured proofs. Raises PlumblineError with every reason where the plan is refused.
     """
     seen = observe(run, questions(stacks), lambda node, links: overrides_for(stacks, node, links))
+    _remains.look(seen)
     plan = make_plan(stacks, seen, through)
     if plan.refusals:
         raise PlumblineError("refused: nothing was written. %s" % plan.refusals[0], plan.refusals)

@@ -82,6 +82,12 @@ options:
         description: The table was there when the plan was made, and only the kernel does not show the partition yet.
         type: bool
         default: false
+      unfinished:
+        description:
+          - The writing of this very table was cut off. The ends of the device hold a part of it, to the byte, and it is written again;
+            everything else of the device is proven blank.
+        type: bool
+        default: false
       full_proof:
         description: Read the whole device to prove it blank, not only its ends and samples.
         type: bool
@@ -202,6 +208,7 @@ DEVICE = {
     "guid": {"type": "str", "required": True},
     "name": {"type": "str", "required": True},
     "written": {"type": "bool", "default": False},
+    "unfinished": {"type": "bool", "default": False},
     "full_proof": {"type": "bool", "default": False},
     "probe_starts": {"type": "list", "elements": "int", "default": []},
 }
