@@ -39,20 +39,20 @@ def _here():
 
 def _started(pid):
     """When a process began, in ticks since boot (proc_pid_stat(5)); empty where there is no /proc, or no such process."""
-    words = _read("/proc/%d/stat" % pid).rpartition(")")[2].split()
-    return words[19] if len(words) > 19 and words[0] not in "ZX" else ""
+    words = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return words[19] if len(words) > 19 and words[0] not in ("Z", "X") else ""
 
 
 def name_process(pid):
     """A process of this controller, told from a later one with its number."""
-    return "%s:%d:%s" % (_here(), pid, _started(pid))
+    return f"{_here()}:{pid}:{_started(pid)}"
 
 
 def is_gone(name):
     """Whether a process is certainly no more: it was one of this controller, and its number is nobody's or another's."""
     here, _colon, rest = name.partition(":")
     number, _colon, started = rest.partition(":")
-    if here != _here() or not number.isdigit():
+    if here != _here() or not (number.isascii() and number.isdigit()):
         return False
     if started:
         return _started(int(number)) != started
@@ -85,7 +85,7 @@ class ActionModule(ActionBase):
         if not isinstance(lease, dict):
             return self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
         # A task runs in a process of its own, whose parent is the run.
-        own = {"controller": "%s@%s" % (_user(), platform.node()), "process": name_process(os.getppid())}
+        own = {"controller": f"{_user()}@{platform.node()}", "process": name_process(os.getppid())}
         arguments["lease"] = {**own, **lease}
         result = self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
         holder = result.get("holder") if result.get("failed") else None

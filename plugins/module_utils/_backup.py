@@ -55,7 +55,7 @@ def luks_bytes(head: bytes) -> int:
         return 0
     version = struct.unpack_from(">H", head, 6)[0]
     if version == 1:
-        return min(struct.unpack_from(">I", head, 104)[0] * 512 or 2 * MIB, _LUKS_MOST)
+        return min(int(struct.unpack_from(">I", head, 104)[0]) * 512 or 2 * MIB, _LUKS_MOST)
     try:
         area = struct.unpack_from(">Q", head, 8)[0]
         found = json.loads(head[4096:area].split(b"\0")[0].decode("utf-8"))

@@ -92,10 +92,9 @@ def connection() -> Process:
         if pid <= 1:
             break
         parent = _stat_of(pid)[0]
-        with contextlib.suppress(OSError):
-            with open("/proc/%d/environ" % pid, "rb") as handle:
-                if b"SSH_CONNECTION=" in b"\0" + handle.read():
-                    found = parent
+        with contextlib.suppress(OSError), open("/proc/%d/environ" % pid, "rb") as handle:
+            if b"\0SSH_CONNECTION=" in b"\0" + handle.read():
+                found = parent
         pid = parent
     return process(found) if found > 1 else Process()
 

@@ -177,8 +177,8 @@ def _check_rest(device: Mapping[str, Any], fd: int) -> List[str]:
         return ["%s: its ends could not be read: %s [unreadable]" % (path, fault.strerror or fault)]
     if not _remains.is_unfinished(ends, device):
         return ["%s: its ends hold something else than the table that was cut off when it was planned [data]; run again" % path]
-    fault = _remains.prove_between(fd, size, device["full_proof"], device["probe_starts"])
-    return ["%s: %s [%s]" % (path, fault, "unreadable" if "could not" in fault else "data")] if fault else []
+    found = _remains.prove_between(fd, size, device["full_proof"], device["probe_starts"])
+    return ["%s: %s [%s]" % (path, found, "unreadable" if "could not" in found else "data")] if found else []
 
 
 def _identity_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[str]:

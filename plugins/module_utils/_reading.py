@@ -69,9 +69,7 @@ def read(run: Runner, stacks: Sequence[Stack], through: str = "filesystem", veri
     return result, plan.warnings
 
 
-def read_to_write(
-    run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: _leaseio.Run
-) -> Tuple[Dict[str, Any], List[str]]:
+def read_to_write(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: _leaseio.Run) -> Tuple[Dict[str, Any], List[str]]:
     """read() for a run that means to carry the steps out: where steps remain, they come with the host's lease; where none do, it is given back.
 
     The lease is looked at before the host is. Where somebody had it in between, what was seen may be old, and is looked at again under it.
@@ -96,9 +94,7 @@ def read_to_write(
     return result, warnings
 
 
-def _read_again(
-    run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: _leaseio.Run
-) -> Tuple[Dict[str, Any], List[str]]:
+def _read_again(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: _leaseio.Run) -> Tuple[Dict[str, Any], List[str]]:
     try:
         result, warnings = read(run, stacks, through, verify)
     except PlumblineError:

@@ -204,6 +204,7 @@ def with_statement(device, stated):
         return dict(device, protected=True, protected_by="operator")
     return dict(device, protected_by="")
 
+
 # The lease of a run, as stack_plan returned it.
 LEASE = {"run": {"type": "str", "default": ""}, "digest": {"type": "str", "default": ""}}
 

@@ -260,7 +260,7 @@ def test_a_device_that_cannot_be_read(tmp_path):
 def test_the_request_takes_it(monkeypatch):
     """At the write the flag alone lets nothing pass: the ends and all the rest are read again."""
     host = Host()
-    first, _second = host.pair(2, size=SIZE)
+    host.pair(2, size=SIZE)
     devices = make_plan(spec(host), host.seen).steps[0]["devices"]
     devices[0]["unfinished"] = True
     monkeypatch.setattr(_partition, "observe", lambda _run, ask: host.seen)
