@@ -286,8 +286,9 @@ def main():
                     warnings += more
             finally:
                 applied.finish()
-        if reading and not reading["steps"] and release(params["lease"]["run"]):
-            released = params["lease"]["run"]
+        run = params["lease"].get("run", "")
+        if run and reading and not reading["steps"] and release(run):
+            released = run
     except PlumblineError as fault:
         exit_refused(module, fault)
     except OSError as fault:
