@@ -269,7 +269,7 @@ def main():
         exit_refused(module, fault)
     for warning in warnings:
         module.warn(warning)
-    module.exit_json(**result)
+    module.exit_json(**{"lease": {}, "released": "", **result})
 
 
 if __name__ == "__main__":

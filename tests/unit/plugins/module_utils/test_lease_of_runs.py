@@ -126,3 +126,46 @@ def test_what_is_of_another_controller_is_never_gone(name):
 @pytest.mark.parametrize("rest", ["", "x:1", "-1:1", "1.5:1", "٣:1"])
 def test_what_names_no_process_is_never_gone(rest):
     assert not stack_plan.is_gone("%s:%s" % (stack_plan._here(), rest))
+
+
+class Task:
+    """What the action looks at of a task."""
+
+    async_val = 0
+
+    def __init__(self, args):
+        self.args = args
+
+
+@pytest.mark.parametrize(
+    "args, results, calls",
+    [
+        ({"stacks": []}, [{"changed": False}], 1),
+        ({"stacks": [], "lease": None}, [{"changed": False}], 1),
+        ({"stacks": [], "lease": {}}, [{"changed": True}], 1),
+        ({"stacks": [], "lease": {"run": "a" * 32}}, [{"failed": True, "msg": "no"}], 1),
+        ({"stacks": [], "lease": {}}, [{"failed": True, "holder": {"run": "b" * 32, "process": "alive"}}], 1),
+        ({"stacks": [], "lease": {}}, [{"failed": True, "holder": {"run": "b" * 32, "process": "dead"}}, {"changed": True}], 2),
+        ({"stacks": [], "lease": {}}, [{"failed": True, "holder": "strange"}], 1),
+    ],
+)
+def test_the_action_asks_again_only_for_a_dead_run_of_its_own(monkeypatch, args, results, calls):
+    monkeypatch.setattr(stack_plan, "is_gone", lambda name: name == "dead")
+    monkeypatch.setattr(stack_plan.ActionBase, "run", lambda self, tmp, task_vars: {})
+    asked, answers = [], list(results)
+    action = stack_plan.ActionModule.__new__(stack_plan.ActionModule)
+    action._task = Task(args)
+
+    def execute(module_args, task_vars, wrap_async):
+        asked.append({**module_args, "lease": dict(module_args["lease"])} if module_args.get("lease") else module_args)
+        return answers.pop(0)
+
+    action._execute_module = execute
+    assert action.run(task_vars={}) == results[-1]
+    assert len(asked) == calls
+    if isinstance(args.get("lease"), dict):
+        assert asked[0]["lease"]["process"] == stack_plan.name_process(os.getppid()) and "gone" not in asked[0]["lease"]
+        assert asked[0]["lease"].get("run", "") == args["lease"].get("run", "")
+    else:
+        assert asked == [args]
+    assert [one["lease"].get("gone") for one in asked[1:]] == ["b" * 32] * (calls - 1)
