@@ -28,6 +28,7 @@ MAX_BYTES = 4096  # of a lease's file
 
 TAKE, TAKE_OVER, RENEW, REFUSE = "take", "take over", "renew", "refuse"
 
+_NUMBER = (int, float)
 _RUN = re.compile(r"[0-9a-f]{32}")
 _BOOT = re.compile(r"[0-9a-f-]{0,40}")
 _DIGEST = re.compile(r"(?:[0-9a-f]{64})?")
@@ -77,11 +78,10 @@ def parse(text: str) -> Lease:
         raise ValueError("nested too deeply") from deep
     if not isinstance(found, dict) or set(found) != set(Lease._fields):
         raise ValueError("other keys than those of a lease")
-    for key, kind in (("pid", int), ("started", int), ("grace", int), ("free", bool)):
-        if type(found[key]) is not kind or not 0 <= found[key] < 1 << 53:
-            raise ValueError("'%s' is not as it should be" % key)
-    for key in ("taken", "renewed"):
-        if type(found[key]) not in (int, float) or not 0 <= found[key] < 1e12:
+    if not isinstance(found["free"], bool):
+        raise ValueError("'free' is not as it should be")
+    for key, kinds, below in (("pid", int, 1 << 53), ("started", int, 1 << 53), ("grace", int, 1 << 53), ("taken", _NUMBER, 1e12), ("renewed", _NUMBER, 1e12)):
+        if not isinstance(found[key], kinds) or isinstance(found[key], bool) or not 0 <= found[key] < below:
             raise ValueError("'%s' is not as it should be" % key)
     for key, pattern in (("run", _RUN), ("boot", _BOOT), ("digest", _DIGEST), ("since", _SINCE), ("process", _PROCESS)):
         if not isinstance(found[key], str) or not pattern.fullmatch(found[key]):

@@ -22,7 +22,7 @@ BACK = "for host in /sys/class/scsi_host/host*/scan; do echo '- - -' > $host; do
 # What stands on a disk that is gone for good has to be taken down before it can stand on the one that came back.
 TAKE_DOWN = (
     "for mount in $(findmnt -rno TARGET | grep ^/pl/ | tac); do umount $mount || umount -l $mount; done; "
-    "dmsetup ls | cut -f1 | grep ^pgdata- | xargs -r -n1 dmsetup remove --force --retry; true"
+    "dmsetup ls | cut -f1 | grep ^pgdata- | xargs -r -n1 dmsetup remove --force --retry || true"
 )
 ACTIVATE = 'test -z "$(vgs --noheadings -o vg_name | grep -w pgdata)" || vgchange -qay pgdata; udevadm settle --timeout=30'
 
