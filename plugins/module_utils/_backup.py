@@ -55,15 +55,16 @@ def luks_bytes(head: bytes) -> int:
         return 0
     version = struct.unpack_from(">H", head, 6)[0]
     if version == 1:
-        return min(int(struct.unpack_from(">I", head, 104)[0]) * 512 or 2 * MIB, _LUKS_MOST)
+        sectors: int = struct.unpack_from(">I", head, 104)[0]  # at which the data begins
+        return min(sectors * 512 or 2 * MIB, _LUKS_MOST)
     try:
-        area = struct.unpack_from(">Q", head, 8)[0]
+        area: int = struct.unpack_from(">Q", head, 8)[0]
         found = json.loads(head[4096:area].split(b"\0")[0].decode("utf-8"))
         ends = [int(segment["offset"]) for segment in found["segments"].values() if segment["type"] == "crypt"]
         whole = max([2 * area + int(found["config"]["keyslots_size"])] + ends)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         whole = _LUKS_USUAL
-    return min(max(whole, 0), _LUKS_MOST)
+    return min(whole if whole > 0 else _LUKS_USUAL, _LUKS_MOST)
 
 
 def keep_device(run: Runner, seen: Observation, devno: str) -> List[str]:

@@ -117,7 +117,7 @@ def luks2(area, offset, keyslots=1 << 20, kind="crypt"):
         (luks2(16384, "16777216"), 16 * MIB),
         (luks2(16384, "4194304", keyslots=8 * MIB), 8 * MIB + 32768),
         (luks2(16384, "1099511627776"), 256 * MIB),
-        (luks2(16384, "-5", keyslots=-1 << 60), 0),
+        (luks2(16384, "-5", keyslots=-1 << 60), 16 * MIB),
         (luks2(16384, "many"), 16 * MIB),
         (luks2(16384, []), 16 * MIB),
         (b"LUKS\xba\xbe" + struct.pack(">HQ", 2, 1 << 63), 16 * MIB),
