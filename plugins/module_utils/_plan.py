@@ -258,9 +258,8 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     spec = plan.spec
     plan.legs = [Leg(devno, index, seen.geometries[devno]) for index, devno in enumerate(devnos)]
     _check_legs(plan, seen)
-    if through == "write_cache":  # what was cut off is judged with the partitions
-        plan.refusals += [line for leg in plan.legs for line in _doubts(plan, seen, leg)]
     if plan.refusals or through == "write_cache":
+        plan.refusals += [line for leg in plan.legs for line in _doubts(plan, seen, leg)]  # what was cut off is judged with the partitions
         return
     _choose_sizes(plan, seen)
     _plan_partitions(plan, seen)

@@ -170,6 +170,18 @@ def test_what_is_not_exactly_our_own_is_refused_as_before():
     assert make_plan(stacks, host.seen, "write_cache").refusals == reasons[0]
 
 
+def test_every_reason_is_given_at_once():
+    host = Host()
+    first, second = host.pair(2, size=SIZE)
+    stacks = spec(host)
+    one = make_plan(stacks, host.seen).steps[0]["devices"][0]
+    cut(host, first, one, [512])
+    host.seen.ends[first] = ends_of(one, {MIB // 2: b"x" * 512})
+    host.edit(second, read_only=True)
+    refusals = make_plan(stacks, host.seen).refusals
+    assert any("[table]" in line for line in refusals) and any("[read_only]" in line for line in refusals)
+
+
 def test_a_cut_table_of_a_device_in_use_is_refused():
     host = Host()
     first, _second = host.pair(2, size=SIZE)
