@@ -96,11 +96,20 @@ def identify_namespace(path: str, nsid: int) -> Optional[Dict[str, Any]]:
     return parse_id_ns(data.tobytes()) if status == 0 else None
 
 
-def prove_blank(path: str, size: int, full: bool = False, ones_are_blank: bool = False, starts: Sequence[int] = (), fd: int = -1) -> BlankProof:
+def prove_blank(
+    path: str,
+    size: int,
+    full: bool = False,
+    ones_are_blank: bool = False,
+    starts: Sequence[int] = (),
+    fd: int = -1,
+    between: Optional[Tuple[int, int]] = None,
+) -> BlankProof:
     """Show that a device holds nothing, or say what it holds and where. An unreadable place is never blank.
 
     *ones_are_blank*: uniform 0xFF counts as blank as well, where the drive says that it returns that for
-    deallocated blocks. *fd*: an already open descriptor of the device, left open.
+    deallocated blocks. *fd*: an already open descriptor of the device, left open. *between*: whole pages, from
+    byte to byte, where what lies outside is known otherwise.
     """
     spans, samples = proof_spans(size, full, starts)
     own = open_read(path) if fd < 0 else fd
@@ -108,11 +117,15 @@ def prove_blank(path: str, size: int, full: bool = False, ones_are_blank: bool =
     blanks = [_filled(b"\0")] + ([_filled(b"\xff")] if ones_are_blank else [])
     try:
         chunks = [(at, min(_CHUNK, start + length - at)) for start, length in spans for at in range(start, start + length, _CHUNK)]
-        fault = _first_fault(own, chunks + [(sample, PROOF_SAMPLE) for sample in samples], buffer, blanks)
+        chunks += [(sample, PROOF_SAMPLE) for sample in samples]
+        if between:
+            cut = [(max(at, between[0]), min(at + length, between[1])) for at, length in chunks]
+            chunks = [(first, end - first) for first, end in cut if first < end]
+        fault = _first_fault(own, chunks, buffer, blanks)
     finally:
         if fd < 0:
             os.close(own)
-    return BlankProof(sum(length for _offset, length in spans) + len(samples) * PROOF_SAMPLE, len(samples), (fault,) if fault else ())
+    return BlankProof(sum(length for _offset, length in chunks), len(samples), (fault,) if fault else ())
 
 
 def _filled(byte: bytes) -> mmap.mmap:

@@ -21,10 +21,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._guards import Reason
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Lvm, Observation, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ends, Lvm, Observation, Signature
 
-# The reasons that an erase answers. Every other one (in use, unreadable, identity) stands, whatever the spec says.
-ERASABLE = ("table", "pv", "signature", "data")
 DIGEST_LENGTH = 32
 
 
@@ -33,7 +31,7 @@ def digest(seen: Observation, devno: str) -> str:
 
     Nothing in it changes with the kernel's names or with a reboot.
     """
-    node, table = seen.nodes[devno], seen.tables.get(devno)
+    node, table, ends = seen.nodes[devno], seen.tables.get(devno), seen.ends.get(devno, Ends())
     inside = []
     for one in seen.tree(devno):
         pv, ext4 = seen.pv(one.devno), seen.filesystems.get(one.devno)
@@ -52,7 +50,7 @@ def digest(seen: Observation, devno: str) -> str:
         "table": [table.kind, table.guid, table.fault, [list(entry) for entry in table.entries]] if table else [],
         "inside": inside,
         "marks": _plain(seen.marks.get(devno, [])),
-        "ends": seen.ends.get(devno, ""),
+        "ends": hashlib.sha256(ends.head + ends.tail).hexdigest(),
     }
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("utf-8", "backslashreplace")).hexdigest()[:DIGEST_LENGTH]
 
@@ -63,7 +61,7 @@ def _plain(signatures: Sequence[Signature]) -> List[List[Any]]:
 
 def contents(seen: Observation, devno: str) -> List[str]:
     """Everything that was found on a device and goes when it is erased, one line each."""
-    lines = [reason.text for reason in _guards.content_reasons(seen, seen.nodes[devno]) if reason.name in ERASABLE]
+    lines = [reason.text for reason in _guards.content_reasons(seen, seen.nodes[devno]) if reason.name in _guards.FOREIGN]
     return lines or ["nothing that was recognised"]
 
 
@@ -73,7 +71,7 @@ def obstacles(seen: Observation, devnos: Sequence[str]) -> List[List[Reason]]:
     found = []
     for devno in devnos:
         node = seen.nodes[devno]
-        reasons = [reason for reason in _guards.write_reasons(seen, node) if reason.name not in ERASABLE]
+        reasons = _guards.standing(_guards.write_reasons(seen, node))
         if not node.identity.serial or _guards.is_placeholder(node.identity.serial):
             reasons.append(Reason("identity", "it has no serial by which it could be named for an erase", "free it by your own tools"))
         if devno not in seen.ends:
@@ -96,7 +94,7 @@ def _group_reasons(seen: Observation, devno: str, erased: Set[str]) -> List[Reas
 def offer(seen: Observation, devno: str) -> Optional[str]:
     """What to write into the spec so that the device is erased; None where it would not be."""
     reasons = _guards.take_reasons(seen, devno)
-    if not reasons or any(reason.name not in ERASABLE for reason in reasons) or obstacles(seen, [devno])[0]:
+    if not reasons or _guards.standing(reasons) or obstacles(seen, [devno])[0]:
         return None
     return "it is freed, and all of that lost, by erase: [{serial: '%s', signature: '%s'}]" % (seen.nodes[devno].identity.serial, digest(seen, devno))
 
@@ -125,5 +123,6 @@ def as_erased(seen: Observation, devnos: Sequence[str]) -> Observation:
         filesystems=kept(seen.filesystems, without),
         marks=kept(seen.marks, without),
         proofs=kept(seen.proofs, without),
+        ends=kept(seen.ends, without),
         lvm=lvm,
     )

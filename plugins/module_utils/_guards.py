@@ -329,6 +329,16 @@ VOLUME_GUARDS: Tuple[Guard, ...] = (
 )
 
 
+# Names of the reasons that only say what is on a device. An erase answers them, and so does a table of ours that was cut off, each in its
+# own way; every other reason (identity, in use, unreadable) stands whatever is on the device.
+FOREIGN = ("table", "pv", "signature", "data")
+
+
+def standing(reasons: Iterable[Reason]) -> List[Reason]:
+    """The reasons that stand, whatever may become of the contents."""
+    return [reason for reason in reasons if reason.name not in FOREIGN]
+
+
 def reasons_of(guards: Iterable[Guard], seen: Observation, node: Node) -> List[Reason]:
     """What the guards say, in their order."""
     return [reason for guard in guards for reason in guard(seen, node)]

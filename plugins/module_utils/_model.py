@@ -225,6 +225,14 @@ class PathState(NamedTuple):
     way: Tuple[Part, ...] = ()
 
 
+class Ends(NamedTuple):
+    """The first and the last MiB of a device, as they are. *tail_at*: byte at which *tail* begins."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    tail_at: int = 0
+
+
 class BlankProof(NamedTuple):
     """Whether a device was shown to hold nothing. *faults* say what was found and where; empty: blank."""
 
@@ -263,7 +271,7 @@ class Observation:
     tables: Dict[str, Optional[Table]] = field(default_factory=dict)
     signatures: Dict[str, List[Signature]] = field(default_factory=dict)
     marks: Dict[str, List[Signature]] = field(default_factory=dict)  # what we recognised ourselves, of the devices that are not ours
-    ends: Dict[str, str] = field(default_factory=dict)  # of the same devices: a digest of their first and last MiB
+    ends: Dict[str, Ends] = field(default_factory=dict)  # of the same devices, and of ours whose partition the kernel does not show
     filesystems: Dict[str, Ext4] = field(default_factory=dict)
     caches: Dict[str, WriteCache] = field(default_factory=dict)  # of the disks that were looked at closely
     kept: Mapping[str, str] = field(default_factory=dict)  # identity → write cache state that the host keeps; empty where the keeping is damaged

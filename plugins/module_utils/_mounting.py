@@ -196,6 +196,7 @@ def apply_mounts(
         os.makedirs(os.path.dirname(name), mode=0o755, exist_ok=True)
         _replace(name, text)
         told = True
+    told = told or _unread([mount["path"] for mount in mounts if mount["path"] not in live], drop_ins)
     finish = _tell_systemd(run, start, told, enable_timer)
     if any(os.path.exists(os.path.join(_GENERATED, unit_name(mount["path"]))) for mount in mounts):
         finish()  # a unit of an older line may be bound to a device that is gone: systemd would unmount at once what is mounted now
@@ -211,6 +212,21 @@ def apply_mounts(
         raise PlumblineError(next(iter(faults.values())).msg, [fault.msg for fault in faults.values()] if len(faults) > 1 else [])
     changed |= _record.drop_accepted(accepted)  # when there is nothing to accept any more
     return Applied(changed or told or enable_timer, warnings, {"before": before, "after": after}, finish)
+
+
+def _unread(paths: Sequence[str], drop_ins: Mapping[str, str]) -> bool:
+    """Whether systemd has not read fstab or a drop-in since it was written: a run that was ended between the two left that to us.
+
+    systemd writes the units of fstab anew at each reload (systemd.generator(7)).
+    """
+    for path in paths:
+        try:
+            made = os.stat(os.path.join(_GENERATED, unit_name(path))).st_mtime_ns
+            if any(made < os.stat(name).st_mtime_ns for name in [_FSTAB, *drop_ins]):
+                return True
+        except OSError:
+            return True
+    return False
 
 
 def _inside(mount: Mapping[str, Any], mounts: Sequence[Mapping[str, Any]]) -> bool:
@@ -312,6 +328,8 @@ def _tell_systemd(run: Runner, start: Starter, changed: bool, enable_timer: bool
     if not os.path.isdir("/run/systemd/system") or not (changed or enable_timer):
         return lambda: None
     if enable_timer:
+        # Enabled last, since that is what the next plan looks at: ended between the two, it is done again.
+        _must(run(["systemctl", "start", "--quiet", "fstrim.timer"]), _TIMER_FAULT)
         _must(run(["systemctl", "enable", "--no-reload", "--quiet", "fstrim.timer"]), _TIMER_FAULT)
     wait = start(["systemctl", "daemon-reload"])
     done: List[bool] = []
@@ -321,8 +339,6 @@ def _tell_systemd(run: Runner, start: Starter, changed: bool, enable_timer: bool
             return
         done.append(True)
         _must(wait(), "systemd could not read its units again")
-        if enable_timer:
-            _must(run(["systemctl", "start", "--quiet", "fstrim.timer"]), _TIMER_FAULT)
 
     return finish
 

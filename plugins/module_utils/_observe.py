@@ -25,7 +25,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
 from ansible_collections.plumbline.ssd.plugins.module_utils import _cacheio, _cacheset, _claims, _content, _devio, _parsers, _record, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry, partition_start
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, Observation, PathState, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ends, Identity, Node, Observation, PathState, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import walk
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import parse_block_limits
@@ -227,8 +227,11 @@ def _probe(run: Runner, seen: Observation, asked: Sequence[str]) -> None:
 
 
 def _read_claims(seen: Observation, targets: Sequence[str]) -> None:
-    """What else is on the devices that are not ours, and who uses them without claiming them."""
-    strangers = [devno for devno in targets if not is_ours(seen.tables.get(devno))]
+    """What else is on the devices that are not ours, and who uses them without claiming them.
+
+    A table of ours whose partition the kernel does not show may have been cut off, so that its device is looked at as well.
+    """
+    strangers = [devno for devno in targets if not is_ours(seen.tables.get(devno)) or not seen.children(devno)]
     if not strangers:
         return
     for devno in strangers:
@@ -242,8 +245,6 @@ def _read_claims(seen: Observation, targets: Sequence[str]) -> None:
 
 def _read_marks(seen: Observation, node: Node) -> None:
     """Head and tail and every place where a format may begin, read by us: an error refuses the device."""
-    import hashlib  # pylint: disable=import-outside-toplevel # a host that is as asked needs none
-
     logical = node.limits.logical
     starts = []
     with contextlib.suppress(PlumblineError):  # a geometry that contradicts itself is refused by the plan
@@ -254,7 +255,8 @@ def _read_marks(seen: Observation, node: Node) -> None:
         seen.faults[node.devno] = "its head, its tail or a place where partitions begin could not be read: %s" % (fault.strerror or fault)
         return
     seen.marks[node.devno] = _content.recognise(pieces, node.size, logical, starts)
-    seen.ends[node.devno] = hashlib.sha256(pieces[0][1] + (pieces[1][1] if len(pieces) > 1 else b"")).hexdigest()
+    (_at, head), (tail_at, tail) = pieces[0], pieces[1] if len(pieces) > 1 else (node.size, b"")
+    seen.ends[node.devno] = Ends(head, tail, tail_at)
 
 
 def _prove(seen: Observation, targets: Sequence[str], ask: Questions) -> None:

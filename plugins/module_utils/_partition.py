@@ -8,8 +8,8 @@
 
 """The one place that writes partition tables. I/O lives here.
 
-All devices of a stack are opened alone and locked, proven to be the planned ones and blank once more, and
-only then is the first byte written. sfdisk (libfdisk) writes the table; the kernel's view is read back.
+All devices of a stack are opened alone and locked, proven to be the planned ones and blank once more, what
+stands at their ends is kept on the host, and only then is the first byte written. sfdisk (libfdisk) writes the table; the kernel's view is read back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import re
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _devio, _erase, _guards, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _devio, _erase, _guards, _remains, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._blank import PROOF_END
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
@@ -41,11 +41,12 @@ ZERO_STEP = 1 << 30  # one ioctl cannot be interrupted
 
 
 def table_script(device: Mapping[str, Any]) -> str:
-    """The sfdisk script for one device. Sectors are explicit, so libfdisk aligns nothing on its own account."""
+    """The sfdisk script for one device. Sectors are explicit, so libfdisk aligns nothing on its own account; no GUID is left to chance."""
     sector = device["logical_bytes"]
     return "\n".join(
         [
             "label: gpt",
+            "label-id: %s" % _remains.disk_guid(device["guid"]),
             "unit: sectors",
             "first-lba: %d" % (-(-gpt_head_bytes(sector) // sector)),
             'start=%d, size=%d, type=%s, uuid=%s, name="%s"'
@@ -75,41 +76,38 @@ def check_request(devices: Sequence[Mapping[str, Any]]) -> None:
                 raise PlumblineError("%s: %s '%s' does not fit; wanted a GUID" % (device["device"], word, device[word]))
 
 
-def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: bool) -> List[Dict[str, Any]]:
-    """Prove all devices and write their tables; with *check* only prove. Returns what the kernel shows then.
+def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: bool) -> Tuple[List[Dict[str, Any]], List[str]]:
+    """Prove all devices and write their tables; with *check* only prove. Returns (what the kernel shows then, the backups).
 
     Raises PlumblineError with every reason; before the first write nothing has been changed anywhere.
     """
     check_request(devices)
     held: List[int] = []
-    kept: Dict[str, List[str]] = {}
+    backups: List[str] = []
     try:
         for device in devices:
             held.append(_open_alone(device["device"], check))
         proven = _prove(run, devices, held)
         if not check:
             for device in proven.todo:  # of all devices, before the first of them is written to
-                kept[device["device"]] = _backup.keep_device(lambda argv: run(argv, ""), proven.seen, proven.seen.paths[device["device"]])
+                backups += _backup.keep_device(lambda argv: run(argv, ""), proven.seen, proven.seen.paths[device["device"]], bool(device["erase"]))
             for device, fd in zip(devices, held):
                 if device in proven.todo:
                     if device["erase"]:
                         _clear(device, fd, _proof_job(proven.seen, device, fd))
+                    # The table comes last: with it the device is done, and nobody looks at its reserve again.
+                    _discard_reserve(device, fd)
                     _write(run, device, fd)
                 _devio.reread_table(fd)
-                _discard_reserve(device, fd)
     except OSError as fault:
         raise PlumblineError("a device could not be written: %s" % (fault.strerror or fault)) from fault
     finally:
         for fd in held:
             os.close(fd)
     if check:
-        return []
+        return [], []
     _settle(run)
-    found = []
-    for device in devices:
-        backups = kept.get(device["device"], [])
-        found.append(dict(_read_back(device), erased=device["removes"] if backups else [], backups=backups))
-    return found
+    return [dict(_read_back(device), erased=device["removes"] if device in proven.todo else []) for device in devices], backups
 
 
 def _settle(run: FeedRunner) -> None:
@@ -174,9 +172,12 @@ def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence
         if device["erase"]:
             reasons += [reason.line(device["device"]) for reason in obstacles[devno]]
             reasons += _content_changes(seen, devno, device)
-        else:
-            reasons += [reason.line(device["device"]) for reason in _guards.write_reasons(seen, node)]
-            jobs.append(_proof_job(seen, device, fd))
+            continue
+        against = _guards.write_reasons(seen, node)
+        if device["unfinished"]:
+            against = _guards.standing(against) + _rest_changes(seen, devno, device)
+        reasons += [reason.line(device["device"]) for reason in against]
+        jobs.append(_proof_job(seen, device, fd))
     if not reasons:
         for job, proof in zip(jobs, _devio.prove_all(jobs)):
             reasons += ["%s: %s [%s]" % (job["path"], fault, "unreadable" if "could not" in fault else "data") for fault in proof.faults]
@@ -195,6 +196,7 @@ def _proof_job(seen: Observation, device: Mapping[str, Any], fd: int) -> Dict[st
         "ones_are_blank": deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0))),
         "starts": device["probe_starts"],
         "fd": fd,
+        "between": _remains.between(seen.ends[devno]) if device["unfinished"] and devno in seen.ends else None,
     }
 
 
@@ -204,6 +206,13 @@ def _content_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -
     if found == device["erase"]:
         return []
     return ["%s: what it carries changed since the plan: %s, was %s [erase]; look at it and run again" % (device["device"], found, device["erase"])]
+
+
+def _rest_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[_guards.Reason]:
+    """A table that was cut off is written again where the ends of the device still hold a part of just that table. The rest has to be blank."""
+    if devno in seen.ends and _remains.is_unfinished(seen.ends[devno], device):
+        return []
+    return [_guards.Reason("data", "its ends hold something else than the table that was cut off when it was planned", "run again")]
 
 
 def _clear(device: Mapping[str, Any], fd: int, job: Dict[str, Any]) -> None:

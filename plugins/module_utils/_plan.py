@@ -21,7 +21,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _erase, _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils import _erase, _guards, _remains
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import Wish, plan_caches, step_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._durability import RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
@@ -35,7 +35,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
     partition_end,
     partition_start,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ext4, Lv, Node, Observation, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ends, Ext4, Lv, Node, Observation, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import way_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._options import UNMOUNT_FIRST, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB, human, is_power_of_two
@@ -77,6 +77,8 @@ class Leg:
     node: Optional[Node] = None  # our partition, if the kernel shows it
     erase: str = ""  # the digest of its contents, where they are to go first
     removes: List[str] = field(default_factory=list)  # what goes then
+    doubts: List[_guards.Reason] = field(default_factory=list)  # against it, unless what it holds is a table of ours that was cut off
+    misfit: List[_guards.Reason] = field(default_factory=list)  # an erase was asked for, of other contents than these
 
 
 @dataclass
@@ -226,7 +228,7 @@ def _select(plan: StackPlan, seen: Observation, taken: Mapping[str, str]) -> Lis
         and (not selector.max_bytes or node.size <= selector.max_bytes)
     ]
     matching.sort(key=lambda node: node.identity.key)
-    ours = [n.devno for n in matching if _guards.is_ours(seen.tables.get(n.devno), spec.name)]
+    ours = [n.devno for n in matching if _guards.is_ours(seen.tables.get(n.devno), spec.name) or _named_in_ends(seen, n.devno, spec.name)]
     unused = [n.devno for n in matching if n.devno not in ours and not _guards.take_reasons(seen, n.devno)]
     if len(ours) == selector.wanted:
         return ours
@@ -249,6 +251,15 @@ def _select(plan: StackPlan, seen: Observation, taken: Mapping[str, str]) -> Lis
     return []
 
 
+def _may_be_cut_off(seen: Observation, devno: str) -> bool:
+    """Whether a device may hold a part of a table of ours: its ends were read, and the kernel shows nothing on it."""
+    return devno in seen.ends and not seen.children(devno)
+
+
+def _named_in_ends(seen: Observation, devno: str, stack: str) -> bool:
+    return _may_be_cut_off(seen, devno) and _remains.names_stack(seen.ends[devno], stack)
+
+
 # --- one stack -------------------------------------------------------------------------------------
 
 
@@ -257,9 +268,11 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     plan.legs = [Leg(devno, index, seen.geometries[devno]) for index, devno in enumerate(devnos)]
     _choose_erased(plan, seen)
     _check_legs(plan, seen)
-    seen = _erase.as_erased(seen, [leg.devno for leg in plan.legs if leg.erase])
     if plan.refusals or through == "write_cache":
+        for leg in plan.legs:  # what was cut off is judged with the partitions
+            _refuse(plan, seen, leg, leg.doubts)
         return
+    seen = _erase.as_erased(seen, [leg.devno for leg in plan.legs if leg.erase])
     _choose_sizes(plan, seen)
     _plan_partitions(plan, seen)
     _judge_mounts(plan, seen)
@@ -298,8 +311,7 @@ def _choose_erased(plan: StackPlan, seen: Observation) -> None:
             leg.erase, leg.removes = found, _erase.contents(seen, leg.devno)
         else:
             text = "erase was given the signature %s, and it carries %s now" % (" or ".join(wished), found)
-            reason = _guards.Reason("erase", text, "look at what it carries, and write that signature if all of it may be lost")
-            plan.refusals.append("%s: %s" % (name, reason.line(_device_name(seen, leg.devno))))
+            leg.misfit = [_guards.Reason("erase", text, "look at what it carries, and write that signature if all of it may be lost")]
     erased = [leg for leg in plan.legs if leg.erase]
     for leg, reasons in zip(erased, _erase.obstacles(seen, [leg.devno for leg in erased])):
         plan.refusals += ["%s: %s" % (name, reason.line(_device_name(seen, leg.devno))) for reason in reasons]
@@ -311,16 +323,18 @@ def _check_legs(plan: StackPlan, seen: Observation) -> None:
     for leg in plan.legs:
         node = seen.nodes[leg.devno]
         table = seen.tables.get(leg.devno)
+        reasons: List[_guards.Reason] = []
         if _guards.is_ours(table, name) and table is not None:
             leg.entry = table.entries[0]
             leg.node = next((n for n in seen.nodes.values() if n.parent == leg.devno and n.start == leg.entry.start), None)
             reasons = _guards.identity_reasons(seen, node)
-        else:
-            reasons = [] if leg.erase else _guards.take_reasons(seen, leg.devno)
-        plan.refusals += ["%s: %s" % (name, reason.line(_device_name(seen, leg.devno))) for reason in reasons]
-        offered = _erase.offer(seen, leg.devno) if reasons else None
-        if offered:
-            plan.refusals.append("%s: %s: %s [erase]" % (name, _device_name(seen, leg.devno), offered))
+        elif not leg.erase:
+            reasons = _guards.take_reasons(seen, leg.devno)
+            if _may_be_cut_off(seen, leg.devno) and not _guards.standing(reasons):
+                leg.doubts, reasons = reasons + leg.misfit, []
+            else:
+                reasons += leg.misfit
+        _refuse(plan, seen, leg, reasons)
         offset = leg.geometry.alignment_offset.value
         if offset is not None and offset < 0:
             plan.refusals.append(
@@ -339,6 +353,15 @@ def _check_legs(plan: StackPlan, seen: Observation) -> None:
     ):
         if len(words) > 1:
             plan.warnings.append("%s: the legs differ in %s: %s" % (name, what, ", ".join(sorted(words))))
+
+
+def _refuse(plan: StackPlan, seen: Observation, leg: Leg, reasons: Sequence[_guards.Reason]) -> None:
+    """Refuse a leg for these reasons, if there are any, and say what would free it, if anything does."""
+    name, device = plan.spec.name, _device_name(seen, leg.devno)
+    plan.refusals += ["%s: %s" % (name, reason.line(device)) for reason in reasons]
+    offered = _erase.offer(seen, leg.devno) if reasons else None
+    if offered:
+        plan.refusals.append("%s: %s: %s [erase]" % (name, device, offered))
 
 
 def _device_name(seen: Observation, devno: str) -> str:
@@ -417,29 +440,31 @@ def _plan_partitions(plan: StackPlan, seen: Observation) -> None:
         else:
             leg.index = free.pop(0)
         starts = [] if leg.entry else _inner_starts(plan, leg)
-        wanted.append(
-            {
-                "device": node.path,
-                "identity": node.identity.key,
-                "test_identity": node.identity.test,
-                "serial": node.identity.serial,
-                "model": node.identity.model,
-                "diskseq": node.diskseq,
-                "size_bytes": node.size,
-                "logical_bytes": leg.geometry.logical_bytes,
-                "start_bytes": leg.start,
-                "length_bytes": leg.size,
-                "end_bytes": leg.start + leg.size,
-                "type_guid": TYPE_LVM if spec.layout == "striped" else TYPE_LINUX,
-                "guid": leg.entry.guid if leg.entry else partition_guid(spec.name, node.identity.key, leg.index),
-                "name": "plumbline:%s:%d" % (spec.name, leg.index),
-                "written": leg.entry is not None,
-                "full_proof": spec.blank_proof == "full",
-                "probe_starts": starts,
-                "erase": leg.erase,
-                "removes": leg.removes,
-            }
-        )
+        device = {
+            "device": node.path,
+            "identity": node.identity.key,
+            "test_identity": node.identity.test,
+            "serial": node.identity.serial,
+            "model": node.identity.model,
+            "diskseq": node.diskseq,
+            "size_bytes": node.size,
+            "logical_bytes": leg.geometry.logical_bytes,
+            "start_bytes": leg.start,
+            "length_bytes": leg.size,
+            "end_bytes": leg.start + leg.size,
+            "type_guid": TYPE_LVM if spec.layout == "striped" else TYPE_LINUX,
+            "guid": leg.entry.guid if leg.entry else partition_guid(spec.name, node.identity.key, leg.index),
+            "name": "plumbline:%s:%d" % (spec.name, leg.index),
+            "written": leg.entry is not None,
+            "unfinished": False,
+            "full_proof": spec.blank_proof == "full",
+            "probe_starts": starts,
+            "erase": leg.erase,
+            "removes": leg.removes,
+        }
+        if leg.doubts or leg.entry:
+            _carry_on(plan, seen, leg, device)
+        wanted.append(device)
     if len(plan.legs) > 1 and len({leg.index for leg in plan.legs}) < len(plan.legs):
         plan.refusals.append("%s: two legs carry the same partition name; one is perhaps a copy of the other" % spec.name)
     if wanted:
@@ -453,6 +478,16 @@ def _plan_partitions(plan: StackPlan, seen: Observation) -> None:
                 % ("erase %s, then " % erased if erased else "", ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if not leg.node)),
             }
         )
+
+
+def _carry_on(plan: StackPlan, seen: Observation, leg: Leg, device: Dict[str, Any]) -> None:
+    """Judge a device whose ends are neither blank nor a table that the kernel shows: what is left of this very table is written again."""
+    ends = seen.ends.get(leg.devno, Ends())
+    if _remains.is_unfinished(ends, device) and not _remains.marks_between(seen, leg.devno) and not (leg.entry and _remains.is_whole(ends, device)):
+        device.update(written=False, unfinished=True, probe_starts=_inner_starts(plan, leg))
+        _refuse(plan, seen, leg, _guards.use_reasons(seen, seen.nodes[leg.devno]))
+    else:
+        _refuse(plan, seen, leg, leg.doubts)
 
 
 def _inner_starts(plan: StackPlan, leg: Leg) -> List[int]:

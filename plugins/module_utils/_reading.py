@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _record
+from ansible_collections.plumbline.ssd.plugins.module_utils import _leaseio, _record
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import drop_in_files, make_plan, overrides_for, packages_of
@@ -66,3 +66,39 @@ def read(run: Runner, stacks: Sequence[Stack], through: str = "filesystem", veri
         "diff": diff(plan, seen),
     }
     return result, plan.warnings
+
+
+def read_to_write(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: _leaseio.Run) -> Tuple[Dict[str, Any], List[str]]:
+    """read() for a run that means to carry the steps out: where steps remain, they come with the host's lease; where none do, it is given back.
+
+    The lease is looked at before the host is. Where somebody had it in between, what was seen may be old, and is looked at again under it.
+    Raises PlumblineError, and Held where another run is at work: what it is about to change is no reason worth naming besides.
+    """
+    before, held = _leaseio.peek(me)
+    try:
+        result, warnings = read(run, stacks, through, verify)
+    except PlumblineError as fault:
+        if held:
+            raise _leaseio.Held("refused: nothing was written. " + held, before) from fault
+        if me.run:
+            _leaseio.release(me.run)
+        raise
+    if result["steps"]:
+        lease, found, taken_over = _leaseio.take(me, result["digest"])
+        me, warnings = me._replace(run=lease.run), warnings + taken_over
+        if found != before:
+            result, warnings = _read_again(run, stacks, through, verify, me)
+    result["lease"] = {"run": me.run, "digest": result["digest"]} if result["steps"] else {}
+    result["released"] = me.run if not result["steps"] and me.run and _leaseio.release(me.run) else ""
+    return result, warnings
+
+
+def _read_again(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: _leaseio.Run) -> Tuple[Dict[str, Any], List[str]]:
+    try:
+        result, warnings = read(run, stacks, through, verify)
+    except PlumblineError:
+        _leaseio.release(me.run)
+        raise
+    if result["steps"]:
+        _leaseio.take(me, result["digest"])
+    return result, warnings

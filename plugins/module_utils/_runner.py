@@ -133,9 +133,10 @@ def _printable(value: Any, lines: bool = False) -> Any:
     return value
 
 
-def exit_refused(module: Any, fault: PlumblineError) -> NoReturn:
-    """Fail the module with the message and its reasons, and nothing else."""
-    module.fail_json(msg=fault.msg, **({"reasons": fault.reasons} if fault.reasons else {}))
+def exit_refused(module: Any, fault: PlumblineError, **more: Any) -> NoReturn:
+    """Fail the module with the message and its reasons, and nothing else but what is given besides."""
+    reasons = {"reasons": fault.reasons} if fault.reasons else {}
+    module.fail_json(msg=fault.msg, **reasons, **{key: _printable(value) for key, value in more.items()})
     raise SystemExit(1)
 
 

@@ -88,6 +88,12 @@ options:
         description: The table was there when the plan was made, and only the kernel does not show the partition yet.
         type: bool
         default: false
+      unfinished:
+        description:
+          - The writing of this very table was cut off. The ends of the device hold a part of it, to the byte, and it is written again;
+            everything else of the device is proven blank.
+        type: bool
+        default: false
       full_proof:
         description: Read the whole device to prove it blank, not only its ends and samples.
         type: bool
@@ -109,6 +115,7 @@ options:
         elements: str
         default: []
 extends_documentation_fragment:
+  - plumbline.ssd.lease
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
 attributes:
@@ -122,7 +129,8 @@ notes:
   - The table is written by C(sfdisk), which is in the package C(fdisk) on Debian and in C(util-linux) elsewhere.
   - There is no option to force anything. A device is erased only under its digest, as the guide on refusals of the collection describes.
   - Before the first byte is written, the first and last MiB of every device, its table, the metadata of its volume groups and LUKS headers are
-    kept below C(/var/lib/plumbline/backup).
+    kept on the host; the guide on getting your table back says how they return.
+  - One run at a time writes to a host. See O(lease).
 seealso:
   - module: plumbline.ssd.stack_plan
 author:
@@ -134,12 +142,14 @@ EXAMPLES = r"""
   plumbline.ssd.stack_plan:
     stacks: "{{ plumbline_stacks }}"
     through: partition
+    lease: {}
   become: true
   register: plan
 
 - name: Write them, all devices of a stack in one call
   plumbline.ssd.aligned_partition:
     devices: "{{ item.devices }}"
+    lease: "{{ plan.lease }}"
   become: true
   loop: "{{ plan.steps }}"
   loop_control:
@@ -172,10 +182,12 @@ partitions:
       description: What was erased from the device, one line each.
       type: list
       elements: str
-    backups:
-      description: Files on the host in which the device's old contents are kept, as far as a table, signatures and headers go.
-      type: list
-      elements: str
+backups:
+  description: The directories on the host in which what stood on the devices is kept, one a device that was written to.
+  returned: success, but not in check mode
+  type: list
+  elements: str
+  sample: [/var/lib/plumbline/backup/wwid-eui-0025385b71b00f1a-4f1c2a90/20260301T120000Z-1]
 reasons:
   description: Why nothing was written, one line a reason.
   returned: failure with several causes
@@ -185,6 +197,7 @@ reasons:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import LEASE, writing
 from ansible_collections.plumbline.ssd.plugins.module_utils._partition import partition_all
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, feed_runner, leave, need_root
 
@@ -204,6 +217,7 @@ DEVICE = {
     "guid": {"type": "str", "required": True},
     "name": {"type": "str", "required": True},
     "written": {"type": "bool", "default": False},
+    "unfinished": {"type": "bool", "default": False},
     "full_proof": {"type": "bool", "default": False},
     "probe_starts": {"type": "list", "elements": "int", "default": []},
     "erase": {"type": "str", "default": ""},
@@ -213,15 +227,19 @@ DEVICE = {
 
 def main():
     module = AnsibleModule(
-        argument_spec={"devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE}},
+        argument_spec={
+            "devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE},
+            "lease": LEASE,
+        },
         supports_check_mode=True,
     )
     try:
         need_root()
-        partitions = partition_all(feed_runner(module), module.params["devices"], module.check_mode)
+        with writing(module.params["lease"], module.check_mode) as warnings:
+            partitions, backups = partition_all(feed_runner(module), module.params["devices"], module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    leave(module, changed=True, **({} if module.check_mode else {"partitions": partitions}))
+    leave(module, warnings, changed=True, **({} if module.check_mode else {"partitions": partitions, "backups": backups}))
 
 
 if __name__ == "__main__":

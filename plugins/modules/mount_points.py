@@ -137,7 +137,8 @@ options:
   read_back:
     description:
       - The stacks of the host, as M(plumbline.ssd.stack_plan) takes them. When given, the host is observed and planned again
-        after the mounts, which spares the call of a module of its own.
+        after the mounts, which spares the call of a module of its own. When no step is left, this was the last writer of the run, and its
+        O(lease) is given back.
       - Check mode reads nothing back.
     type: list
     elements: dict
@@ -147,6 +148,7 @@ options:
       - What is to be proven of them by measurement, as M(plumbline.ssd.stack_plan) takes it.
     type: dict
 extends_documentation_fragment:
+  - plumbline.ssd.lease
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
 attributes:
@@ -189,6 +191,10 @@ reading:
   description: What M(plumbline.ssd.stack_plan) returns of O(read_back) now.
   returned: success, when O(read_back) is given and it is not check mode
   type: dict
+released:
+  description: The run whose lease was given back, since no step was left; empty where it was not.
+  returned: success, when O(read_back) is given and it is not check mode
+  type: str
 reasons:
   description: More about a failure, one line a reason.
   returned: failure with several causes
@@ -198,6 +204,7 @@ reasons:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import LEASE, release, writing
 from ansible_collections.plumbline.ssd.plugins.module_utils._mounting import apply_mounts
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner, starter
 
@@ -248,27 +255,33 @@ def main():
             "accepted": {"type": "list", "elements": "dict", "default": [], "options": ACCEPTED},
             "read_back": {"type": "list", "elements": "dict", "default": []},
             "verify": {"type": "dict"},
+            "lease": LEASE,
         },
         supports_check_mode=True,
     )
     params = module.params
     reading = {}
+    released = ""
     try:
         need_root()
         timer = params["enable_fstrim_timer"]
-        applied = apply_mounts(runner(module), starter(module), params["mounts"], params["drop_ins"], timer, module.check_mode, params["accepted"])
-        warnings = list(applied.warnings)
-        try:
-            if params["read_back"] and not module.check_mode:
-                reading, more = read_back(runner(module), params["read_back"], params["verify"])
-                warnings += more
-        finally:
-            applied.finish()
+        with writing(params["lease"], module.check_mode) as taken_over:
+            applied = apply_mounts(runner(module), starter(module), params["mounts"], params["drop_ins"], timer, module.check_mode, params["accepted"])
+            warnings = taken_over + applied.warnings
+            try:
+                if params["read_back"] and not module.check_mode:
+                    reading, more = read_back(runner(module), params["read_back"], params["verify"])
+                    warnings += more
+            finally:
+                applied.finish()
+        run = params["lease"].get("run", "")
+        if run and reading and not reading["steps"] and release(run):
+            released = run
     except PlumblineError as fault:
         exit_refused(module, fault)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
-    result = {"reading": reading} if reading else {}
+    result = {"reading": reading, "released": released} if reading else {}
     leave(module, warnings, changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
 
 

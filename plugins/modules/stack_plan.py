@@ -14,7 +14,7 @@ version_added: 0.1.0
 description:
   - Observes the host once and works out which steps remain to bring its storage stacks to what is asked, from the
     drives' write cache and the partition table to the mount.
-  - Changes nothing. It reports C(changed) when steps remain, so that its diff, a drawing of the stacks as found and
+  - Changes nothing on any device or filesystem. It reports C(changed) when steps remain, so that its diff, a drawing of the stacks as found and
     as planned, is printed in real runs as well as in check mode.
   - Refuses, with every reason at once, where a device is not blank, is in use, or cannot be told from another, and
     where what exists could only be rebuilt. A refused plan has no steps.
@@ -47,13 +47,40 @@ options:
     type: list
     elements: str
     default: []
+  lease:
+    description:
+      - Given by whoever means to carry the steps out. Where steps remain, the host's lease is taken for that run and returned as RV(lease), by
+        which the writers of the collection know it; where none remain, it is given back. While another run has it, the plan is refused.
+      - It is a file below C(/run), which is all that this option lets the module write. In check mode nothing is taken.
+    type: dict
+    suboptions:
+      run:
+        description: The run, when it has the lease already; empty for a new one.
+        type: str
+        default: ""
+      digest:
+        description: Passed over, so that RV(lease) can be given as it is.
+        type: str
+        default: ""
+      controller:
+        description: Who runs it, for the message that another run gets. Filled in by the controller.
+        type: str
+        default: ""
+      process:
+        description: The process on the controller. Filled in by the controller.
+        type: str
+        default: ""
+      gone:
+        description: A run whose process on this same controller is gone, so that its lease is taken over at once. Filled in by the controller.
+        type: str
+        default: ""
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
 attributes:
   check_mode:
     support: full
-    details: The module never changes anything.
+    details: The module never changes anything but the host's lease, which check mode leaves alone.
   diff_mode:
     support: full
 notes:
@@ -109,6 +136,19 @@ digest:
   returned: success
   type: str
   sample: 4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945
+lease:
+  description:
+    - What the writers of the run are to be given, with C(run) and C(digest), when O(lease) is given and steps remain. Empty otherwise.
+  returned: success
+  type: dict
+released:
+  description: The run whose lease was given back, since no step remains; empty where there was none.
+  returned: success
+  type: str
+holder:
+  description: The run that has the lease, with C(run), C(controller), C(process) and C(since).
+  returned: failure, when another run has it
+  type: dict
 missing_packages:
   description: Packages that bring the tools which the plan wants and the host lacks, by the names of its distribution.
   returned: success
@@ -195,10 +235,13 @@ reasons:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._reading import read
+from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import Held, Run
+from ansible_collections.plumbline.ssd.plugins.module_utils._reading import read, read_to_write
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import check_variables, read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._verify import read_verify
+
+LEASE = {name: {"type": "str", "default": ""} for name in ("run", "digest", "controller", "process", "gone")}
 
 
 def main():
@@ -208,6 +251,7 @@ def main():
             "through": {"type": "str", "choices": ["write_cache", "partition", "striped_lvm", "filesystem"], "default": "filesystem"},
             "verify": {"type": "dict"},
             "variables": {"type": "list", "elements": "str", "default": []},
+            "lease": {"type": "dict", "options": LEASE},
         },
         supports_check_mode=True,
     )
@@ -216,10 +260,16 @@ def main():
         stacks = read_stacks(module.params["stacks"])
         verify = None if module.params["verify"] is None else read_verify(module.params["verify"])
         need_root()
-        result, warnings = read(runner(module), stacks, module.params["through"], verify)
+        through, lease = module.params["through"], module.params["lease"]
+        if lease is None or module.check_mode:
+            result, warnings = read(runner(module), stacks, through, verify)
+        else:
+            result, warnings = read_to_write(runner(module), stacks, through, verify, Run(*(lease[name] for name in Run._fields)))
+    except Held as fault:
+        exit_refused(module, fault, holder=fault.holder)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    leave(module, warnings, **result)
+    leave(module, warnings, **{"lease": {}, "released": "", **result})
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ options:
     elements: str
     default: []
 extends_documentation_fragment:
+  - plumbline.ssd.lease
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
 attributes:
@@ -170,6 +171,7 @@ reasons:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._cacheset import Asked, apply, find_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import LEASE, writing
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, leave, need_root, runner
 
 DEVICE = {
@@ -195,6 +197,7 @@ def main():
             "devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE},
             "persist": {"type": "bool", "default": True},
             "power_loss_protection": {"type": "list", "elements": "str", "default": []},
+            "lease": LEASE,
         },
         supports_check_mode=True,
     )
@@ -202,13 +205,14 @@ def main():
     try:
         need_root()
         asked = [Asked(device_path(one["device"]), one["state"], one["identity"]) for one in params["devices"]]
-        done = apply(runner(module), asked, params["persist"], find_tools(module.get_bin_path), module.check_mode)
+        with writing(params["lease"], module.check_mode) as warnings:
+            done = apply(runner(module), asked, params["persist"], find_tools(module.get_bin_path), module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
     devices = [with_statement(device, params["power_loss_protection"]) for device in done.devices]
-    warnings = [finding["text"] for device in devices for finding in device["findings"] if finding["level"] == "error"]
+    warnings += [finding["text"] for device in devices for finding in device["findings"] if finding["level"] == "error"]
     headers = {"before_header": "write caches as found", "after_header": "write caches as asked"}
     leave(module, warnings, changed=done.changed, devices=devices, diff=dict(done.diff, **headers))
 

@@ -53,7 +53,7 @@ for disk in "$@"; do
 done
 if [ "$what" = all ]; then
     rm -rf /etc/lvm/archive/* /etc/lvm/backup/* /etc/lvm/devices/system.devices /run/lvm/pvs_online/* /run/lvm/vgs_online/* /run/lvm/pvs_lookup/*
-    rm -rf /var/lib/plumbline
+    rm -rf /var/lib/plumbline /run/plumbline
     if [ -d /pl ]; then chattr -R -i /pl; rm -rf --one-file-system /pl; fi
     [ -z "$reload" ] || systemctl daemon-reload
 fi

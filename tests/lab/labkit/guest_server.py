@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 MARK = "/etc/plumbline-lab"
-OURS = "stack_plan stack_info device_info aligned_partition mount_points write_cache offset_sweep throughput sync_latency stack_proof"
+OURS = "stack_plan stack_info device_info aligned_partition mount_points write_cache offset_sweep throughput sync_latency stack_proof run_lease"
 PRELOADED = (
     *(f"plumbline.ssd.{name}" for name in OURS.split()),
     *(f"community.general.{name}" for name in ("lvg", "lvol", "filesystem")),
@@ -47,17 +47,27 @@ def run_command(call: dict[str, Any]) -> None:
     os.execv("/bin/bash", ["bash", "-o", "pipefail", "-c", call["command"]])
 
 
-def in_child(work: Callable[[dict[str, Any]], None], call: dict[str, Any]) -> dict[str, Any]:
-    """Fork, do the work there, and return its exit code and what it wrote.
+def in_child(work: Callable[[dict[str, Any]], None], *calls: dict[str, Any]) -> list[dict[str, Any]]:
+    """Fork for each call, do the work there at the same time, and return the exit codes and what was written.
 
     Files and not pipes take the output: a daemon that a tool leaves behind would keep a pipe open.
     """
+    begun = [_begin(work, call) for call in calls]
+    return [_end(*one) for one in begun]
+
+
+def _begin(work: Callable[[dict[str, Any]], None], call: dict[str, Any]) -> tuple[int, float, float, Any, Any]:
     begin = time.monotonic()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = os.fork()
-        if child == 0:
-            _become_child(work, call, out.fileno(), err.fileno())
-        status = _wait(child, begin + call["timeout"])
+    out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 # _end() closes them
+    child = os.fork()
+    if child == 0:
+        _become_child(work, call, out.fileno(), err.fileno())
+    return child, begin, begin + call["timeout"], out, err
+
+
+def _end(child: int, begin: float, deadline: float, out: Any, err: Any) -> dict[str, Any]:
+    with out, err:
+        status = _wait(child, deadline)
         texts = []
         for handle in (out, err):
             handle.seek(0)
@@ -92,7 +102,10 @@ def _wait(child: int, deadline: float) -> int | None:
         if done:
             return status
         time.sleep(0.002)
-    os.killpg(child, signal.SIGKILL)
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:  # it has not become the leader of its group yet
+        os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None
 
@@ -104,7 +117,12 @@ def serve() -> None:
     print(json.dumps({"ready": os.getpid()}), flush=True)
     for line in sys.stdin:
         call = json.loads(line)
-        answer = in_child(run_module if "module" in call else run_command, call)
+        if "together" in call:
+            shared = {key: value for key, value in call.items() if key != "together"}
+            answers = in_child(run_module, *({**shared, **one} for one in call["together"]))
+            answer = {"together": answers, "seconds": max(one["seconds"] for one in answers)}
+        else:
+            (answer,) = in_child(run_module if "module" in call else run_command, call)
         print(json.dumps(answer), flush=True)
 
 

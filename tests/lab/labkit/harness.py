@@ -88,7 +88,22 @@ class Harness:
     def module(self, name: str, args: Mapping[str, Any], check: bool = False, env: Mapping[str, str] | None = None, timeout: float = 180) -> dict[str, Any]:
         """The result of a module, by its short name (ours) or its full one. A failure is a result, too; a traceback is not."""
         full = name if "." in name else f"plumbline.ssd.{name}"
-        answer = self._call({"module": full, "args": dict(args), "check": check, "diff": True}, env, timeout)
+        return self._result(full, self._call({"module": full, "args": dict(args), "check": check, "diff": True}, env, timeout))
+
+    def together(self, name: str, *args: Mapping[str, Any], timeout: float = 180) -> list[dict[str, Any]]:
+        """The results of one of our modules, called at the same time with each of *args*."""
+        full = f"plumbline.ssd.{name}"
+        calls = [{"module": full, "args": dict(one)} for one in args]
+        answer = self._call({"together": calls, "check": False, "diff": True}, None, timeout)
+        return [self._result(full, one) for one in answer["together"]]
+
+    def cut(self, name: str, args: Mapping[str, Any], seconds: float, env: Mapping[str, str] | None = None) -> bool:
+        """Begin a module, and kill it with all of its tools after so many seconds. Returns whether it was still at work."""
+        full = name if "." in name else f"plumbline.ssd.{name}"
+        return bool(self._call({"module": full, "args": dict(args), "check": False, "diff": True}, env, seconds)["rc"] == 124)
+
+    @staticmethod
+    def _result(full: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         try:
             result: dict[str, Any] = json.loads(answer["out"])
         except ValueError as error:

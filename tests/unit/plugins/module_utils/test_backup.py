@@ -1,122 +1,271 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is kept of a device, on files that stand for disks."""
+"""What is kept of a device before it is written to; and the commands of the guide, as they stand there, put it back."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import stat
+import re
 import struct
+import subprocess
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _devio
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Table
-from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import KIB, MIB, Host
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
 
-SIZE = 24 * MIB
-
-
-def luks1(sectors=4096):
-    return (b"LUKS\xba\xbe\0\1" + bytes(96) + struct.pack(">I", sectors)).ljust(MIB, b"\0")
-
-
-def luks2(area=16 * MIB - 32 * KIB):
-    text = json.dumps({"config": {"json_size": "12288", "keyslots_size": str(area)}}).encode()
-    return ((b"LUKS\xba\xbe\0\2" + struct.pack(">Q", 16384)).ljust(4096, b"\0") + text).ljust(MIB, b"\0")
-
-
-@pytest.mark.parametrize(
-    "head, expected",
-    [
-        (bytes(MIB), 0),
-        (b"LUKS\xba\xbe", 0),
-        (luks1(), 2 * MIB),
-        (luks1(0xFFFFFFFF), 64 * MIB),
-        (luks2(), 16 * MIB),
-        (luks2(4 * MIB), 4 * MIB + 32 * KIB),
-        (luks2()[:4096] + b"{broken".ljust(MIB, b"\0"), 16 * MIB),
-        (luks2()[:4096] + b"[]".ljust(MIB, b"\0"), 16 * MIB),
-    ],
-)
-def test_length_of_a_luks_header(head, expected):
-    assert _backup.luks_header_bytes(head) == expected
+SIZE = 24 * MIB + 4096
+GUIDE = os.path.join(os.path.dirname(__file__), *[".."] * 4, "docs", "docsite", "rst", "guide_table_back.rst")
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch):
-    """Keeps a device that is a file with these bytes; returns (files by name, commands, directory)."""
-
-    def keep(*data, serial="SER/../0", code=0, prepare=lambda host: None):
-        path = str(tmp_path / "disk")
-        with open(path, "wb") as handle:
-            handle.truncate(SIZE)
-            for at, raw in data:
-                handle.seek(at)
-                handle.write(raw)
-        try:
-            os.close(_devio.open_read(path))
-        except OSError:
-            pytest.skip("no O_DIRECT on %s" % tmp_path)
-        state = tmp_path / "lib" / "backup"
-        (tmp_path / "lib").mkdir(exist_ok=True)
-        monkeypatch.setattr(_backup, "DIRECTORY", str(state))
-        monkeypatch.setattr(Node, "path", property(lambda _node: path))
-        host = Host()
-        disk = host.disk(size=SIZE, serial=serial)
-        prepare(host)
-        commands = []
-
-        def run(argv):
-            commands.append(list(argv))
-            if "vgcfgbackup" in argv and not code:
-                with open(argv[argv.index("-f") + 1], "w", encoding="utf-8") as handle:
-                    handle.write("contents")
-            return code, "label: gpt\n", "broken"
-
-        files = _backup.keep_device(run, host.seen, disk)
-        found = {}
-        for name in files:
-            with open(name, "rb") as handle:
-                found[os.path.basename(name)] = handle.read()
-            assert stat.S_IMODE(os.stat(name).st_mode) & 0o077 == 0 or "vg-" in name
-        assert stat.S_IMODE(os.stat(str(state)).st_mode) == 0o700
-        assert os.path.dirname(os.path.dirname(files[0])) == str(state), "a serial is no path"
-        return found, commands
-
-    return keep
-
-
-def test_head_and_tail(kept):
-    found, commands = kept((100, b"head"), (SIZE - 10, b"tail"))
-    assert set(found) == {"head", "tail-%d" % (SIZE - MIB)} and commands == []
-    assert found["head"][100:104] == b"head" and len(found["head"]) == MIB
-    assert found["tail-%d" % (SIZE - MIB)][-10:-6] == b"tail"
-
-
-def test_table_and_lvm(kept):
-    def prepare(host):
-        host.seen.tables["259:0"] = Table("gpt", "G", ())
-        host.pv("259:0", "old")
-
-    found, commands = kept(prepare=prepare)
-    assert found["table.sfdisk"] == b"label: gpt\n" and found["vg-old.conf"] == b"contents"
-    assert commands[0][:2] == ["/usr/sbin/sfdisk", "-d"] and commands[1][:3] == ["/usr/sbin/lvm", "vgcfgbackup", "-f"] and commands[1][-1] == "old"
-
-
-def test_a_luks_header_is_kept_whole(kept):
-    found, _commands = kept((0, luks2()), (16 * MIB - 3, b"end"))
-    assert len(found["luks-header"]) == 16 * MIB and found["luks-header"][-3:] == b"end"
-
-
-def test_lvm_that_does_not_answer_stops_the_write(kept):
-    with pytest.raises(PlumblineError, match="the metadata of VG 'old' could not be kept: broken"):
-        kept(code=5, prepare=lambda host: host.pv("259:0", "old"))
-
-
-def test_a_directory_that_cannot_be_made_stops_the_write(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setattr(_backup, "DIRECTORY", str(tmp_path / "file" / "backup"))
+def disk(tmp_path, monkeypatch):
+    """A file with something at both ends, as a disk of a host; returns (host, its device number, the file)."""
+    monkeypatch.setattr(_backup, "DIRECTORY", str(tmp_path / "plumbline" / "backup"))
+    path = tmp_path / "disk.img"
+    with open(path, "wb") as handle:
+        handle.write(os.urandom(2 * MIB) + bytes(20 * MIB) + os.urandom(2 * MIB + 4096))
+        handle.flush()
+        os.fsync(handle.fileno())
+    try:
+        os.close(_devio.open_read(str(path)))
+    except OSError:
+        pytest.skip("no O_DIRECT on %s" % tmp_path)
     host = Host()
-    with pytest.raises(PlumblineError, match=r"nothing was written to /dev/nvme0n1: its contents could not be kept in "):
-        _backup.keep_device(lambda argv: (0, "", ""), host.seen, host.disk())
+    devno = host.disk(size=SIZE)
+    monkeypatch.setattr(_devio, "open_read", lambda _path, exclusive=False: os.open(str(path), os.O_RDONLY | os.O_DIRECT))
+    return host, devno, path
+
+
+def no_tool(argv):
+    """Fails where a tool is run."""
+    raise AssertionError(argv)
+
+
+def test_both_ends(disk):
+    host, devno, path = disk
+    (kept,) = _backup.keep_device(no_tool, host.seen, devno)
+    raw = path.read_bytes()
+    assert sorted(os.listdir(kept)) == ["about.json", "head.img", "tail.img"]
+    with open(os.path.join(kept, "head.img"), "rb") as head, open(os.path.join(kept, "tail.img"), "rb") as tail:
+        assert head.read() == raw[:MIB] and tail.read() == raw[-MIB:]
+    about = _backup.about(kept)
+    assert about["files"] == {"head.img": hashlib.sha256(raw[:MIB]).hexdigest(), "tail.img": hashlib.sha256(raw[-MIB:]).hexdigest()}
+    assert (about["identity"], about["serial"], about["size_bytes"]) == ("wwid:eui.000000000000a000", "SER0000", SIZE)
+    for directory, names, files in os.walk(_backup.DIRECTORY):
+        assert os.stat(directory).st_mode & 0o777 == 0o700 and ".unfinished" not in names
+        assert all(os.stat(os.path.join(directory, name)).st_mode & 0o777 == 0o600 for name in files)
+
+
+def test_a_blank_device_takes_no_room(disk):
+    host, devno, path = disk
+    path.write_bytes(bytes(SIZE))
+    (kept,) = _backup.keep_device(no_tool, host.seen, devno)
+    for name in ("head.img", "tail.img"):
+        found = os.stat(os.path.join(kept, name))
+        assert (found.st_size, found.st_blocks) == (MIB, 0)
+
+
+def test_table_and_volume_group(disk):
+    host, devno, _path = disk
+    part = host.part(devno, MIB, 20 * MIB)
+    host.pv(part, "vgold")
+    calls = []
+
+    def run(argv):
+        calls.append(list(argv))
+        if argv[0] == "vgcfgbackup":
+            with open(argv[2], "w") as handle:
+                handle.write("metadata")
+        return 0, "label: gpt\n", ""
+
+    (kept,) = _backup.keep_device(run, host.seen, devno)
+    assert [argv[0] for argv in calls] == ["sfdisk", "vgcfgbackup"] and calls[1][-1] == "vgold"
+    assert sorted(os.listdir(kept)) == ["about.json", "head.img", "table.sfdisk", "tail.img", "vg-vgold.vgcfg"]
+    assert _backup.about(kept)["notes"] == []
+
+
+@pytest.mark.parametrize("name", ["../../etc/x", "-rf", "a b", "", ".", "x" * 200])
+def test_a_group_name_never_becomes_a_path_or_an_option(disk, name):
+    host, devno, _path = disk
+    host.pv(devno, name)
+    (kept,) = _backup.keep_device(no_tool, host.seen, devno)
+    assert sorted(os.listdir(kept)) == ["about.json", "head.img", "tail.img"]
+    assert len(_backup.about(kept)["notes"]) == bool(name)
+
+
+def test_tools_that_fail_leave_a_note(disk):
+    host, devno, _path = disk
+    host.pv(host.part(devno, MIB, 20 * MIB), "vgold")
+    (kept,) = _backup.keep_device(lambda argv: (5, "", "no\nway\n"), host.seen, devno)
+    assert [note.split(";")[0] for note in _backup.about(kept)["notes"]] == ["sfdisk --dump: no way", "vgcfgbackup vgold: no way"]
+
+
+def test_an_erase_wants_the_metadata_of_every_group(disk):
+    host, devno, _path = disk
+    host.pv(devno, "vgold")
+    with pytest.raises(PlumblineError, match="is not erased, and nothing was written: vgcfgbackup vgold: no way; mend the VG"):
+        _backup.keep_device(lambda argv: (5, "", "no\nway\n"), host.seen, devno, True)
+    assert all(_backup.backups_of(os.path.join(_backup.DIRECTORY, place)) == [] for place in os.listdir(_backup.DIRECTORY))
+
+
+def luks2(area, offset, keyslots=1 << 20, kind="crypt"):
+    """The first MiB of a LUKS2 device."""
+    found = {"segments": {"0": {"type": kind, "offset": offset}}, "config": {"keyslots_size": str(keyslots)}}
+    return (b"LUKS\xba\xbe" + struct.pack(">HQ", 2, area)).ljust(4096, b"\0") + json.dumps(found).encode().ljust(area, b"\0")
+
+
+@pytest.mark.parametrize(
+    "head, length",
+    [
+        (bytes(MIB), 0),
+        (b"LUKS\xba\xbe" + struct.pack(">H", 1).ljust(98, b"\0") + struct.pack(">I", 4096), 2 * MIB),
+        (b"LUKS\xba\xbe" + struct.pack(">H", 1).ljust(200, b"\0"), 2 * MIB),
+        (luks2(16384, "16777216"), 16 * MIB),
+        (luks2(16384, "4194304", keyslots=8 * MIB), 8 * MIB + 32768),
+        (luks2(16384, "1099511627776"), 256 * MIB),
+        (luks2(16384, "-5", keyslots=-1 << 60), 16 * MIB),
+        (luks2(16384, "many"), 16 * MIB),
+        (luks2(16384, []), 16 * MIB),
+        (b"LUKS\xba\xbe" + struct.pack(">HQ", 2, 1 << 63), 16 * MIB),
+        (b"LUKS\xba\xbe" + struct.pack(">HQ", 2, 16384).ljust(4090, b"\0") + b"[" * 20000, 16 * MIB),
+    ],
+)
+def test_length_of_a_luks_header(head, length):
+    assert _backup.luks_bytes(head) == length
+
+
+def test_a_luks_header_is_kept_whole(disk):
+    host, devno, path = disk
+    raw = bytearray(path.read_bytes())
+    raw[:MIB] = luks2(16384, str(16 * MIB)).ljust(MIB, b"k")
+    path.write_bytes(raw)
+    (kept,) = _backup.keep_device(no_tool, host.seen, devno)
+    with open(os.path.join(kept, "luks-nvme0n1.img"), "rb") as handle:
+        assert handle.read() == raw[: 16 * MIB]
+
+
+def test_first_and_newest_are_kept(disk):
+    host, devno, _path = disk
+    made = [_backup.keep_device(no_tool, host.seen, devno)[0] for _turn in range(_backup.KEPT_OF_A_DEVICE + 5)]
+    place = os.path.dirname(made[0])
+    assert _backup.backups_of(place) == [os.path.basename(path) for path in [made[0], *made[-_backup.KEPT_OF_A_DEVICE + 1 :]]]
+
+
+def test_names_sort_whatever_the_clock_does(disk, monkeypatch):
+    host, devno, _path = disk
+    (first,) = _backup.keep_device(no_tool, host.seen, devno)
+    monkeypatch.setattr(_backup.time, "gmtime", lambda: __import__("time").struct_time((1999, 1, 1, 0, 0, 0, 0, 1, 0)))
+    (second,) = _backup.keep_device(no_tool, host.seen, devno)
+    assert _backup.backups_of(os.path.dirname(first)) == [os.path.basename(first), os.path.basename(second)]
+    assert os.path.basename(second) == "19990101T000000Z-2"
+
+
+@pytest.mark.parametrize("at", ["_write", "_sync", "_copy"])
+def test_half_a_backup_is_none(disk, monkeypatch, at):
+    host, devno, _path = disk
+    place = os.path.dirname(_backup.keep_device(no_tool, host.seen, devno)[0])
+    real, calls = getattr(_backup, at), []
+
+    def fail(*args):
+        calls.append(1)
+        if len(calls) > 1 and ".unfinished" in str(args[-1]) + str(args[0]):
+            raise OSError(28, "No space left on device")
+        return real(*args)
+
+    monkeypatch.setattr(_backup, at, fail)
+    with pytest.raises(PlumblineError, match=r"could not be kept in .*: No space left on device; nothing was written to it"):
+        _backup.keep_device(no_tool, host.seen, devno)
+    assert len(os.listdir(place)) == 1
+
+
+def test_what_a_killed_module_left_is_taken_away(disk):
+    host, devno, _path = disk
+    place = os.path.dirname(_backup.keep_device(no_tool, host.seen, devno)[0])
+    os.mkdir(os.path.join(place, ".unfinished"))
+    open(os.path.join(place, ".unfinished", "head.img"), "w").close()
+    _backup.keep_device(no_tool, host.seen, devno)
+    assert len(_backup.backups_of(place)) == 2 and len(os.listdir(place)) == 2
+
+
+@pytest.mark.parametrize("key, other", [("wwid:eui.1", "wwid/eui.1"), ("a" * 100, "a" * 101), ("../../x", "x"), ("", "-"), ("ä", "ö")])
+def test_names_of_devices(key, other):
+    assert re.fullmatch(r"[A-Za-z0-9-]+", _backup.slug(key)) and _backup.slug(key) != _backup.slug(other)
+
+
+def test_a_device_that_cannot_be_read_is_not_written_to(disk, monkeypatch):
+    host, devno, _path = disk
+
+    def broken(_fd, _at, _length):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(_devio, "read_at", broken)
+    with pytest.raises(PlumblineError, match="Input/output error; nothing was written to it"):
+        _backup.keep_device(no_tool, host.seen, devno)
+
+
+# --- the guide -------------------------------------------------------------------------------------
+
+
+def guide(label):
+    """The commands below a label of the guide, as a reader would copy them."""
+    with open(GUIDE, encoding="utf-8") as handle:
+        text = handle.read()
+    found = re.search(r"\.\. commands: %s\n.*?\.\. code-block:: shell\n\n(.*?)\n(?=\S)" % label, text + "\n.", re.DOTALL)
+    return re.sub(r"^    ", "", found.group(1), flags=re.MULTILINE)
+
+
+def shell(script, bin_path, **variables):
+    """Run commands with *blockdev* and what else is in *bin_path* in front."""
+    env = {**os.environ, "PATH": "%s:%s" % (bin_path, os.environ["PATH"]), **{key: str(value) for key, value in variables.items()}}
+    return subprocess.run(["bash", "-euc", script], env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def tools(tmp_path):
+    """blockdev that takes a file for a device."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    (path / "blockdev").write_text('#!/bin/sh\n[ "$1" = --rereadpt ] || stat -c %s "$2"\n')
+    (path / "blockdev").chmod(0o755)
+    return path
+
+
+def test_the_commands_of_the_guide_put_the_ends_back(disk, tools):
+    host, devno, path = disk
+    before = path.read_bytes()
+    (kept,) = _backup.keep_device(no_tool, host.seen, devno)
+    raw = bytearray(before)
+    raw[:MIB] = raw[-MIB:] = bytes(MIB)
+    path.write_bytes(raw)
+    check = shell(guide("check"), tools, DEVICE=path, BACKUP=kept)
+    assert check.returncode == 0, check.stderr
+    assert "SER0000" in check.stdout and "head.img: OK" in check.stdout and "tail.img: OK" in check.stdout
+    done = shell(guide("ends"), tools, DEVICE=path, BACKUP=kept)
+    assert done.returncode == 0, done.stderr
+    assert path.read_bytes() == before
+
+
+def test_the_commands_of_the_guide_see_a_damaged_backup_and_another_size(disk, tools):
+    host, devno, path = disk
+    (kept,) = _backup.keep_device(no_tool, host.seen, devno)
+    with open(os.path.join(kept, "head.img"), "r+b") as handle:
+        handle.write(b"damaged")
+    assert shell(guide("check"), tools, DEVICE=path, BACKUP=kept).returncode != 0
+    (kept,) = _backup.keep_device(no_tool, host.seen, devno)
+    with open(path, "ab") as handle:
+        handle.write(bytes(512))
+    assert shell(guide("check"), tools, DEVICE=path, BACKUP=kept).returncode != 0
+
+
+def test_the_commands_of_the_guide_put_a_luks_header_back(disk, tools):
+    host, devno, path = disk
+    raw = bytearray(path.read_bytes())
+    raw[:MIB] = luks2(16384, str(16 * MIB)).ljust(MIB, b"k")
+    path.write_bytes(raw)
+    (kept,) = _backup.keep_device(no_tool, host.seen, devno)
+    path.write_bytes(bytes(16 * MIB) + raw[16 * MIB :])
+    done = shell(guide("luks"), tools, DEVICE=path, BACKUP=kept, HEADER="luks-nvme0n1.img")
+    assert done.returncode == 0, done.stderr
+    assert path.read_bytes() == raw

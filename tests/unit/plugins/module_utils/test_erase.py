@@ -8,7 +8,7 @@ import copy
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _erase, _guards, _partition
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof, Lv, Pv, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof, Ends, Lv, Pv, Signature, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._render import diff, steps_report
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
@@ -17,11 +17,16 @@ from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder i
 DISK, OTHER = "259:0", "259:16"
 
 
+def ends(head):
+    """Ends of a disk of 100 GiB that begins with these bytes."""
+    return Ends(head.ljust(MIB, b"\0"), bytes(MIB), 100 * GIB - MIB)
+
+
 def foreign(content="xfs"):
     """Two disks: the first carries something, the second is blank."""
     host = Host()
     host.pair()
-    host.seen.ends.update({DISK: "a" * 64, OTHER: "b" * 64})
+    host.seen.ends.update({DISK: ends(b"a"), OTHER: ends(b"")})
     del host.seen.proofs[DISK]
     CONTENT[content](host)
     return host
@@ -88,7 +93,7 @@ def test_everything_that_goes_is_named():
 
 
 CHANGES = {
-    "the first MiB": lambda h: h.seen.ends.update({DISK: "c" * 64}),
+    "the first MiB": lambda h: h.seen.ends.update({DISK: ends(b"c")}),
     "another signature": lambda h: h.seen.signatures.setdefault(DISK, []).append(Signature("swap", "other", 4086)),
     "a label": lambda h: h.seen.signatures.update({DISK: [Signature("xfs", "filesystem", 0, "U", "M")]}),
     "a mark": lambda h: h.seen.marks.update({DISK: [Signature("zfs_member", "filesystem", 1)]}),
@@ -340,7 +345,8 @@ def test_nothing_is_erased_before_all_is_kept(monkeypatch):
     monkeypatch.setattr(_partition, "_open_alone", lambda path, check: _partition.os.open("/dev/null", _partition.os.O_RDONLY))
     monkeypatch.setattr(_partition, "_prove", lambda *_args: _partition.Proven(devices, host.seen))
 
-    def keep(_run, _seen, devno):
+    def keep(_run, _seen, devno, erasing):
+        assert erasing is (devno == DISK)
         calls.append("keep " + devno)
         if devno == OTHER:
             raise PlumblineError("nothing was written to it")
@@ -354,9 +360,9 @@ def test_nothing_is_erased_before_all_is_kept(monkeypatch):
     assert calls == ["keep " + DISK, "keep " + OTHER]
 
 
-def test_erasable_names_are_names_of_guards():
+def test_what_an_erase_answers_is_no_use_of_a_device():
     reasons = {"table", "pv", "signature", "data"}
-    assert set(_erase.ERASABLE) == reasons
+    assert set(_guards.FOREIGN) == reasons
     assert not reasons & {reason.name for use in USES for reason in _guards.use_reasons(_used(use), _used(use).nodes[DISK])}
 
 

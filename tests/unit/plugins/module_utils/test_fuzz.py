@@ -230,7 +230,7 @@ def fuzz_requests(dice):
         _mounting.check_request([mount], drop_ins)
     except PlumblineError:
         check_request([part])
-        assert table_script(part).count("\n") == 4 and table_script(part).count('"') == 2
+        assert table_script(part).count("\n") == 5 and table_script(part).count('"') == 2
     else:
         line = _mounting.fstab_line(mount)
         assert len(line.split()) == 6 and line.isprintable()

@@ -322,10 +322,10 @@ def test_systemd_reads_its_units_while_the_mounts_go_on(tmp_path, monkeypatch):
     _mounting._tell_systemd(run, start, False, False)()
     assert calls == []
     finish = _mounting._tell_systemd(run, start, True, True)
-    assert calls == ["systemctl enable --no-reload --quiet fstrim.timer", "start systemctl daemon-reload"]
+    assert calls == ["systemctl start --quiet fstrim.timer", "systemctl enable --no-reload --quiet fstrim.timer", "start systemctl daemon-reload"]
     finish()
     finish()
-    assert calls[2:] == ["wait", "systemctl start --quiet fstrim.timer"]
+    assert calls[3:] == ["wait"]
     results["systemctl daemon-reload"] = (1, "", "no space\nin /run\n")
     with pytest.raises(PlumblineError, match=r"^systemd could not read its units again: no space in /run$"):
         _mounting._tell_systemd(run, start, True, False)()
@@ -520,3 +520,27 @@ def test_owner_and_mode_only_of_a_mounted_directory(tmp_path):
     with pytest.raises(PlumblineError, match="is not mounted; its owner and mode are left alone"):
         _mounting._own(mount(str(tmp_path / "data01"), mode="0700"))
     assert _mounting._own(mount(str(tmp_path / "data01"))) is False
+
+
+@pytest.mark.parametrize(
+    "ages, expected",
+    [
+        ({"fstab": 10, "drop-in": 10, "unit": 20}, False),
+        ({"fstab": 20, "drop-in": 10, "unit": 10}, True),
+        ({"fstab": 10, "drop-in": 20, "unit": 10}, True),
+        ({"fstab": 10, "drop-in": 10}, True),
+        ({"fstab": 10, "unit": 20}, True),
+    ],
+    ids=["read", "fstab-is-newer", "drop-in-is-newer", "no-unit-yet", "drop-in-gone"],
+)
+def test_units_that_a_killed_run_left_unread(tmp_path, monkeypatch, ages, expected):
+    """Killed between the writing of fstab and daemon-reload: the next run finds fstab as asked, and has systemd read it all the same."""
+    names = {"fstab": "fstab", "drop-in": "50-plumbline-pgdata.conf", "unit": "data01.mount"}
+    for what, age in ages.items():
+        path = tmp_path / names[what]
+        path.write_text("")
+        os.utime(path, (age, age))
+    monkeypatch.setattr(_mounting, "_GENERATED", str(tmp_path))
+    monkeypatch.setattr(_mounting, "_FSTAB", str(tmp_path / "fstab"))
+    assert _mounting._unread(["/data01"], {str(tmp_path / names["drop-in"]): ""}) is expected
+    assert _mounting._unread([], {}) is False

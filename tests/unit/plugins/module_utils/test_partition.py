@@ -29,6 +29,7 @@ def request(**more):
         "guid": "AAAAAAAA-0000-4000-8000-000000000001",
         "name": "plumbline:pgdata:0",
         "written": False,
+        "unfinished": False,
         "full_proof": False,
         "probe_starts": [],
         "erase": "",
@@ -50,7 +51,7 @@ def request(**more):
 def test_table_script(logical, start, length, head, line):
     rest = 'type=E6D6D379-F507-44C2-A23C-238F2A3DF928, uuid=AAAAAAAA-0000-4000-8000-000000000001, name="plumbline:pgdata:0"'
     script = _partition.table_script(request(logical_bytes=logical, start_bytes=start, length_bytes=length))
-    assert script == "label: gpt\nunit: sectors\n%s\n%s, %s\n" % (head, line, rest)
+    assert script == "label: gpt\nlabel-id: B1639C2B-47E6-54F3-8684-E1481F36DF9F\nunit: sectors\n%s\n%s, %s\n" % (head, line, rest)
 
 
 @pytest.mark.parametrize(
@@ -219,12 +220,50 @@ def test_nothing_is_written_before_all_are_proven(monkeypatch):
     assert calls == []
 
 
+@pytest.mark.parametrize("todo", [[0, 1], [1], []])
+def test_backups_of_all_come_before_the_first_write_and_the_table_last(monkeypatch, todo):
+    host = Host()
+    host.pair()
+    devices = make_plan(spec(host), host.seen).steps[0]["devices"]
+    calls = []
+    monkeypatch.setattr(_partition, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(_partition, "_prove", lambda *_args: _partition.Proven([devices[number] for number in todo], host.seen))
+    monkeypatch.setattr(_partition, "_discard_reserve", lambda device, fd: calls.append("discard " + device["name"][-1]))
+    monkeypatch.setattr(_partition, "_write", lambda run, device, fd: calls.append("write " + device["name"][-1]))
+    monkeypatch.setattr(_partition, "_settle", lambda run: None)
+    monkeypatch.setattr(_partition, "_read_back", lambda device: {"name": device["name"]})
+    monkeypatch.setattr(_partition._devio, "reread_table", lambda fd: None)
+    monkeypatch.setattr(_partition._backup, "keep_device", lambda run, seen, devno, erasing: calls.append("keep " + devno) or ["/kept/" + devno])
+    _shown, backups = _partition.partition_all(lambda argv, text: (0, "", ""), devices, False)
+    keeps = ["keep " + host.seen.paths[devices[number]["device"]] for number in todo]
+    assert calls == keeps + ["%s %d" % (word, number) for number in todo for word in ("discard", "write")]
+    assert len(backups) == len(todo)
+
+
+def test_a_backup_that_cannot_be_kept_stops_the_write(monkeypatch):
+    host = Host()
+    host.pair()
+    devices = make_plan(spec(host), host.seen).steps[0]["devices"]
+
+    def full(_run, _seen, _devno, _erasing):
+        raise PlumblineError("no space")
+
+    monkeypatch.setattr(_partition, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(_partition, "_prove", lambda *_args: _partition.Proven(devices, host.seen))
+    monkeypatch.setattr(_partition._backup, "keep_device", full)
+    for name in ("_discard_reserve", "_write"):
+        monkeypatch.setattr(_partition, name, lambda *args: pytest.fail("written"))
+    with pytest.raises(PlumblineError, match="no space"):
+        _partition.partition_all(lambda argv, text: (0, "", ""), devices, False)
+
+
 def test_check_mode_proves_and_writes_nothing(monkeypatch):
     calls = []
     monkeypatch.setattr(_partition, "_open_alone", lambda path, check: calls.append(check) or os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(_partition, "_prove", lambda *_args: _partition.Proven([request()], Observation()))
     monkeypatch.setattr(_partition, "_write", lambda *args: calls.append("write"))
-    assert _partition.partition_all(lambda argv, text: (0, "", ""), [request()], True) == [] and calls == [True]
+    monkeypatch.setattr(_partition._backup, "keep_device", lambda *args: calls.append("backup"))
+    assert _partition.partition_all(lambda argv, text: (0, "", ""), [request()], True) == ([], []) and calls == [True]
 
 
 def test_write_is_one_call_of_sfdisk(tmp_path):

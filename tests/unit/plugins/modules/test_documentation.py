@@ -32,6 +32,19 @@ def load(name, monkeypatch):
     return module, caught.value.args[0]
 
 
+def options_of(module):
+    """The documented options of a module, with those of the fragments that it names."""
+    documented = yaml.safe_load(module.DOCUMENTATION)
+    options = dict(documented.get("options", {}))
+    for fragment in documented["extends_documentation_fragment"]:
+        name, _dot, part = fragment.replace("plumbline.ssd.", "", 1).partition(".")
+        found = importlib.import_module("ansible_collections.plumbline.ssd.plugins.doc_fragments." + name).ModuleDocFragment
+        shared = yaml.safe_load(getattr(found, part.upper() or "DOCUMENTATION"))["options"]
+        assert not set(shared) & set(options), fragment
+        options.update(shared)
+    return options
+
+
 def compare(documented, spec, where):
     assert set(documented) == set(spec), where
     rows = 0
@@ -50,7 +63,7 @@ def compare(documented, spec, where):
 @pytest.mark.parametrize("name", MODULES)
 def test_options_are_documented(name, monkeypatch):
     module, arguments = load(name, monkeypatch)
-    assert compare(yaml.safe_load(module.DOCUMENTATION).get("options", {}), arguments["argument_spec"], name) > 0
+    assert compare(options_of(module), arguments["argument_spec"], name) > 0
 
 
 @pytest.mark.parametrize("name", MODULES)

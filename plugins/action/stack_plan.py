@@ -1,0 +1,95 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs on the controller, beside M(plumbline.ssd.stack_plan): it says who asks for the host's lease, and knows whether an earlier run lives.
+
+Only the controller can tell that a run of its own is gone: the host sees a connection, which ControlPersist shares between runs and keeps
+after the last. Where the host names a holder of this very controller whose process is no more, it is asked once again and told so.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import os
+import platform
+
+from ansible.plugins.action import ActionBase
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            return handle.read()
+    except OSError:
+        return ""
+
+
+def _here():
+    """Names this controller: where the same process number is the same process. A container has numbers, and a name, of its own."""
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    words = "\n".join([platform.node(), _read("/proc/sys/kernel/random/boot_id").strip(), space])
+    return hashlib.sha256(words.encode()).hexdigest()[:16]
+
+
+def _started(pid):
+    """When a process began, in ticks since boot (proc_pid_stat(5)); empty where there is no /proc, or no such process."""
+    words = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return words[19] if len(words) > 19 and words[0] not in ("Z", "X") else ""
+
+
+def name_process(pid):
+    """A process of this controller, told from a later one with its number."""
+    return f"{_here()}:{pid}:{_started(pid)}"
+
+
+def is_gone(name):
+    """Whether a process is certainly no more: it was one of this controller, and its number is nobody's or another's."""
+    here, _colon, rest = name.partition(":")
+    number, _colon, started = rest.partition(":")
+    if here != _here() or not (number.isascii() and number.isdigit()):
+        return False
+    if started:
+        return _started(int(number)) != started
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+def _user():
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return str(os.getuid())
+
+
+class ActionModule(ActionBase):
+    """Fills in who asks, where a lease is asked for."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = True
+
+    def run(self, tmp=None, task_vars=None):
+        super().run(tmp, task_vars)
+        arguments = dict(self._task.args)
+        lease = arguments.get("lease")
+        if not isinstance(lease, dict):
+            return self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
+        # A task runs in a process of its own, whose parent is the run.
+        own = {"controller": f"{_user()}@{platform.node()}", "process": name_process(os.getppid())}
+        arguments["lease"] = {**own, **lease}
+        result = self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
+        holder = result.get("holder") if result.get("failed") else None
+        if isinstance(holder, dict) and is_gone(str(holder.get("process", ""))):
+            arguments["lease"]["gone"] = str(holder.get("run", ""))
+            result = self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
+        return result

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The guide "Getting your table back", followed to the letter: its commands are read from its text."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from labkit.bench import Disk, pool
+from labkit.harness import HOME, ROOT, Harness
+from labkit.specs import stack
+
+DISKS = pool(["lost", "other"])
+GUIDE = ROOT / "docs" / "docsite" / "rst" / "guide_table_back.rst"
+MIB = 1 << 20
+# What the writers of the collection do before their first write, on a disk that they would refuse.
+KEEP = """
+from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _observe
+import subprocess, sys
+def run(argv):
+    done = subprocess.run(argv, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+seen = _observe.observe(run, _observe.Questions(devices=((sys.argv[1], ""),), prove=False))
+print(*_backup.keep_device(run, seen, seen.paths[sys.argv[1]]))
+"""
+
+
+def commands(label: str) -> str:
+    """The commands below a mark of the guide, as a reader copies them."""
+    found = re.search(rf"\.\. commands: {label}\n.*?\.\. code-block:: shell\n\n(.*?)\n(?=\S)", GUIDE.read_text(encoding="utf-8") + "\n.", re.DOTALL)
+    assert found, label
+    return re.sub(r"^    ", "", found.group(1), flags=re.MULTILINE)
+
+
+def keep(harness: Harness, disk: Disk) -> str:
+    """A backup of a disk; its directory."""
+    return harness.must(f"cd {HOME} && PYTHONPATH={HOME} python3 - {disk.path} <<'END'\n{KEEP}\nEND").split()[-1]
+
+
+def follow(harness: Harness, label: str, **variables: str) -> str:
+    """Run the commands of a section."""
+    return harness.must("\n".join([f"{name}='{value}'" for name, value in variables.items()] + [commands(label)]))
+
+
+def lose(harness: Harness, disk: Disk) -> None:
+    """The table, and everything else in the first and last MiB, is gone."""
+    size = int(harness.must(f"blockdev --getsize64 {disk.path}"))
+    for at in (0, size // MIB - 1):
+        harness.must(f"dd if=/dev/zero of={disk.path} bs=1M count=1 seek={at} conv=notrunc,fsync status=none")
+    harness.must("udevadm settle")
+    harness.run(f"partx --delete {disk.path}; udevadm settle")
+
+
+def content(harness: Harness, disk: Disk) -> str:
+    return harness.must(f"blockdev --flushbufs {disk.path}; sha256sum < {disk.path}")
+
+
+def test_a_disk_with_a_volume_group(harness: Harness, disks: dict[str, Disk]) -> None:
+    disk = disks["p0"]
+    harness.must(f"printf 'label: gpt\\n,60M\\n,20M\\n' | sfdisk -q {disk.path}; udevadm settle; mkfs.ext4 -q {disk.part(2)}; vgcreate -q old {disk.part(1)}")
+    harness.must("lvcreate -q -y -an -Zn -Wn -n lv -l 5 old")
+    before, backup = content(harness, disk), keep(harness, disk)
+    assert sorted(harness.must(f"ls {backup}").split()) == ["about.json", "head.img", "table.sfdisk", "tail.img", "vg-old.vgcfg"]
+    found = follow(harness, "find", SERIAL=disk.serial).split()
+    assert found == [f"{backup}/about.json"]
+    lose(harness, disk)
+    assert content(harness, disk) != before
+    given = {"BACKUP": backup, "DEVICE": f"/dev/disk/by-id/{disk.by_id}"}
+    assert "tail.img: OK" in follow(harness, "check", **given)
+    follow(harness, "ends", **given)
+    assert content(harness, disk) == before
+    harness.must(f"udevadm settle; e2fsck -fn {disk.part(2)}; vgs old")
+
+
+def test_the_table_alone_and_the_metadata(harness: Harness, disks: dict[str, Disk]) -> None:
+    """Onto a disk whose PV label and metadata are gone as well."""
+    disk = disks["p0"]
+    harness.must(f"printf 'label: gpt\\n,60M\\n' | sfdisk -q {disk.path}; udevadm settle; vgcreate -q old {disk.part(1)}")
+    harness.must("lvcreate -q -y -an -Zn -Wn -n lv -l 5 old")
+    identifier = harness.must(f"pvs --noheadings -o pv_uuid {disk.part(1)}").strip()
+    dump, backup = harness.must(f"sfdisk -d {disk.path}"), keep(harness, disk)
+    harness.must(f"dd if=/dev/zero of={disk.part(1)} bs=1M count=1 conv=fsync status=none")
+    lose(harness, disk)
+    given = {"BACKUP": backup, "DEVICE": f"/dev/disk/by-id/{disk.by_id}"}
+    follow(harness, "table", **given)
+    harness.must("udevadm settle")
+    assert harness.must(f"sfdisk -d {disk.path}") == dump
+    follow(harness, "pv", **given, VG="old", ID=identifier, PV=disk.part(1))
+    follow(harness, "group", **given, VG="old")
+    assert harness.must("lvs --noheadings -o lv_name,lv_active old").split() == ["lv", "active"]
+
+
+def test_a_luks_header(harness: Harness, disks: dict[str, Disk]) -> None:
+    disk = disks["p0"]
+    if harness.run("command -v cryptsetup")[0]:
+        pytest.skip("the machine has no cryptsetup")
+    options = "--batch-mode --pbkdf pbkdf2 --pbkdf-force-iterations 1000 --key-file -"
+    harness.must(f"printf secret | cryptsetup luksFormat {options} {disk.path}")
+    backup = keep(harness, disk)
+    harness.must(f"dd if=/dev/zero of={disk.path} bs=1M count=16 conv=fsync status=none")
+    follow(harness, "luks", BACKUP=backup, DEVICE=f"/dev/disk/by-id/{disk.by_id}", HEADER=f"luks-{disk.kernel}.img")
+    harness.must(f"printf secret | cryptsetup open --test-passphrase --key-file - {disk.path}")
+
+
+def test_the_writer_of_tables_keeps_what_it_found(harness: Harness, disks: dict[str, Disk]) -> None:
+    """Both devices of a stack, before either is written to: both blank, so that restoring makes them so again."""
+    (step,) = harness.module("stack_plan", {"stacks": [stack(disks.values())], "through": "partition"})["steps"]
+    blank = content(harness, disks["p0"])
+    result = harness.module("aligned_partition", {"devices": step["devices"]})
+    assert len(result["backups"]) == 2
+    about = [json.loads(harness.must(f"cat {backup}/about.json")) for backup in result["backups"]]
+    assert [one["serial"] for one in about] == [disks["p0"].serial, disks["p1"].serial]
+    assert harness.must(f"stat -c %a:%U {' '.join(result['backups'])} /var/lib/plumbline/backup").split() == ["700:root"] * 3
+    follow(harness, "ends", BACKUP=result["backups"][0], DEVICE=disks["p0"].path)
+    assert content(harness, disks["p0"]) == blank

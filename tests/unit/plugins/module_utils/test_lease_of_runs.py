@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan that means to write comes with the lease, and one that leaves nothing to do gives it back; the controller knows its own dead."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.action import stack_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils import _leaseio, _reading
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import Held, Run
+
+
+@pytest.fixture
+def plans(tmp_path, monkeypatch):
+    """What the readings of the host will find, one after the other: (steps, digest), or a refusal."""
+    monkeypatch.setattr(_leaseio, "DIRECTORY", str(tmp_path / "plumbline"))
+    monkeypatch.setattr(_leaseio, "connection", _leaseio.Process)
+    todo = []
+
+    def read(*_args):
+        found = todo.pop(0)
+        if callable(found):
+            found = found()
+        if isinstance(found, Exception):
+            raise found
+        return {"steps": found[0], "digest": found[1]}, []
+
+    monkeypatch.setattr(_reading, "read", read)
+    return todo
+
+
+ONE, TWO = (["a step"], "1" * 64), (["another"], "2" * 64)
+DONE = ([], "")
+
+
+def ask(me=None):
+    """A plan that means to write."""
+    return _reading.read_to_write(None, (), "filesystem", None, me or Run(controller="me@here"))
+
+
+def current():
+    """The lease as it is."""
+    return _leaseio.peek(Run())[0]
+
+
+def test_a_host_that_is_as_asked_needs_no_lease(plans):
+    plans += [DONE]
+    assert ask()[0] == {"steps": [], "digest": "", "lease": {}, "released": ""}
+    assert current() is None
+
+
+def test_from_the_first_plan_to_the_last(plans):
+    plans += [ONE, TWO, DONE]
+    first = ask()[0]
+    assert first["lease"] == {"run": current().run, "digest": ONE[1]} and not current().free
+    second = ask(Run(first["lease"]["run"]))[0]  # with the tools
+    assert second["lease"] == {"run": first["lease"]["run"], "digest": TWO[1]} and current().digest == TWO[1]
+    last = ask(Run(first["lease"]["run"]))[0]
+    assert (last["lease"], last["released"]) == ({}, first["lease"]["run"]) and current().free
+
+
+def test_another_run_is_refused_with_the_holders_name(plans):
+    plans += [ONE, TWO, DONE, PlumblineError("refused: nothing was written. it is busy")]
+    run = ask(Run(controller="first@there"))[0]["lease"]["run"]
+    with pytest.raises(Held, match=r"of first@there") as caught:
+        ask()
+    assert caught.value.holder["run"] == run
+    assert ask()[0]["lease"] == {}, "nothing to write, nothing to wait for"
+    with pytest.raises(Held, match=r"of first@there"):
+        ask()  # what the other run is about to change is no reason worth naming
+    assert current().run == run
+
+
+def test_a_run_that_came_and_went_meanwhile_is_seen(plans):
+    """Between the reading and the lease another run has built all there is to build."""
+
+    def meanwhile():
+        lease = _leaseio.take(Run(controller="quick@there"), "")[0]
+        _leaseio.release(lease.run)
+        return ONE
+
+    plans += [meanwhile, DONE]
+    result = ask()[0]
+    assert (result["steps"], result["lease"]) == ([], {}) and current().free and plans == []
+    plans += [meanwhile, TWO]
+    result = ask()[0]
+    assert result["lease"]["digest"] == TWO[1] == current().digest
+    _leaseio.release(current().run)
+    plans += [meanwhile, PlumblineError("refused")]
+    with pytest.raises(PlumblineError, match="refused"):
+        ask()
+    assert current().free
+
+
+def test_a_refusal_gives_it_back(plans):
+    plans += [ONE, PlumblineError("refused")]
+    run = ask()[0]["lease"]["run"]
+    with pytest.raises(PlumblineError, match="refused"):
+        ask(Run(run))
+    assert current().free
+
+
+# --- on the controller -----------------------------------------------------------------------------
+
+
+def test_a_process_of_this_controller():
+    assert not stack_plan.is_gone(stack_plan.name_process(os.getpid()))
+    child = subprocess.Popen(["sleep", "60"])
+    name = stack_plan.name_process(child.pid)
+    assert not stack_plan.is_gone(name)
+    child.kill()
+    child.wait()
+    assert stack_plan.is_gone(name)
+    here, pid, started = stack_plan.name_process(os.getpid()).split(":")
+    assert stack_plan.is_gone("%s:%s:%d" % (here, pid, int(started) + 1)), "its number was given out again"
+
+
+@pytest.mark.parametrize("name", ["", ":", "::", "x:1:2", "0123456789abcdef:999999999:1", "{{ 1 }}", "a:b:c:d"])
+def test_what_is_of_another_controller_is_never_gone(name):
+    assert not stack_plan.is_gone(name)
+
+
+@pytest.mark.parametrize("rest", ["", "x:1", "-1:1", "1.5:1", "٣:1"])
+def test_what_names_no_process_is_never_gone(rest):
+    assert not stack_plan.is_gone("%s:%s" % (stack_plan._here(), rest))
+
+
+class Task:
+    """What the action looks at of a task."""
+
+    async_val = 0
+
+    def __init__(self, args):
+        self.args = args
+
+
+@pytest.mark.parametrize(
+    "args, results, calls",
+    [
+        ({"stacks": []}, [{"changed": False}], 1),
+        ({"stacks": [], "lease": None}, [{"changed": False}], 1),
+        ({"stacks": [], "lease": {}}, [{"changed": True}], 1),
+        ({"stacks": [], "lease": {"run": "a" * 32}}, [{"failed": True, "msg": "no"}], 1),
+        ({"stacks": [], "lease": {}}, [{"failed": True, "holder": {"run": "b" * 32, "process": "alive"}}], 1),
+        ({"stacks": [], "lease": {}}, [{"failed": True, "holder": {"run": "b" * 32, "process": "dead"}}, {"changed": True}], 2),
+        ({"stacks": [], "lease": {}}, [{"failed": True, "holder": "strange"}], 1),
+    ],
+)
+def test_the_action_asks_again_only_for_a_dead_run_of_its_own(monkeypatch, args, results, calls):
+    monkeypatch.setattr(stack_plan, "is_gone", lambda name: name == "dead")
+    monkeypatch.setattr(stack_plan.ActionBase, "run", lambda self, tmp, task_vars: {})
+    asked, answers = [], list(results)
+    action = stack_plan.ActionModule.__new__(stack_plan.ActionModule)
+    action._task = Task(args)
+
+    def execute(module_args, task_vars, wrap_async):
+        asked.append({**module_args, "lease": dict(module_args["lease"])} if module_args.get("lease") else module_args)
+        return answers.pop(0)
+
+    action._execute_module = execute
+    assert action.run(task_vars={}) == results[-1]
+    assert len(asked) == calls
+    if isinstance(args.get("lease"), dict):
+        assert asked[0]["lease"]["process"] == stack_plan.name_process(os.getppid()) and "gone" not in asked[0]["lease"]
+        assert asked[0]["lease"].get("run", "") == args["lease"].get("run", "")
+    else:
+        assert asked == [args]
+    assert [one["lease"].get("gone") for one in asked[1:]] == ["b" * 32] * (calls - 1)
