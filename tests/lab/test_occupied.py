@@ -226,7 +226,7 @@ def test_erase_with_what_the_refusal_printed(bench: Bench, harness: Harness, dis
         assert not again["failed"] and again["steps"] == [], said(again)
     assert digests(bench, [bystander]) == before
     kept = harness.must("find /var/lib/plumbline/backup -type f -printf '%m %f\\n'")
-    assert kept.count("600 head") == len(on) and "luks-header" in kept and "table.sfdisk" in kept and "vg-oldlv" in kept
+    assert kept.count("600 head.img") == len(on) and "600 luks-" in kept and "600 table.sfdisk" in kept and "600 vg-oldlv.vgcfg" in kept
 
 
 def test_erase_never_takes_a_device_in_use(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
