@@ -284,7 +284,7 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
         if not plan.refusals:
             _plan_volumes(plan, seen)
         plan.planned += ["volume_group", "logical_volume"]
-    if plan.refusals or through == "striped_lvm":
+    if plan.refusals or through == "striped_lvm" or any(step.get("unfinished") for step in plan.steps):
         return
     _plan_filesystems(plan, seen)
     if not plan.refusals:
@@ -637,22 +637,27 @@ def _plan_volumes(plan: StackPlan, seen: Observation) -> None:
         if found:
             _check_lv(plan, volume, found, size)
             continue
-        plan.steps.append(
-            {
-                "action": "logical_volume",
-                "stack": spec.name,
-                "vg": spec.name,
-                "lv": volume.name,
-                "size_bytes": size,
-                "stripes": len(plan.legs),
-                "stripe_bytes": plan.stripe,
-                "summary": "LV %s/%s, %s over %d stripes of %s" % (spec.name, volume.name, human(size), len(plan.legs), human(plan.stripe)),
-            }
-        )
+        summary = "LV %s/%s, %s over %d stripes of %s" % (spec.name, volume.name, human(size), len(plan.legs), human(plan.stripe))
+        plan.steps.append(_lv_step(plan, volume, size, False, summary))
     ours = {volume.name for volume in spec.volumes}
     others = sorted(lv.name for lv in seen.lvm.lvs if lv.vg == spec.name and lv.name not in ours)
     if others:
         plan.warnings.append("%s: VG '%s' holds LVs that are not in the spec and are left alone: %s" % (spec.name, spec.name, ", ".join(others)))
+
+
+def _lv_step(plan: StackPlan, volume: Volume, size: int, unfinished: bool, summary: str) -> Dict[str, Any]:
+    """*unfinished*: it is there, and only not active. What it holds is known when it is, so the plan for what comes on it is made again then."""
+    return {
+        "action": "logical_volume",
+        "stack": plan.spec.name,
+        "vg": plan.spec.name,
+        "lv": volume.name,
+        "size_bytes": size,
+        "stripes": len(plan.legs),
+        "stripe_bytes": plan.stripe,
+        "unfinished": unfinished,
+        "summary": summary,
+    }
 
 
 def _check_lv(plan: StackPlan, volume: Volume, found: Lv, size: int) -> None:
@@ -664,6 +669,9 @@ def _check_lv(plan: StackPlan, volume: Volume, found: Lv, size: int) -> None:
         _rebuild(plan, what, "stripes of %s" % human(found.stripe_bytes), human(plan.stripe))
     elif found.size != size:
         _rebuild(plan, what, "%s (%d bytes)" % (human(found.size), found.size), "%s (%d bytes)" % (human(size), size))
+    elif not found.active and found.stripe_bytes == plan.stripe and found.segments == 1:
+        # lvcreate writes the metadata first and activates then (lv_manip.c, _lv_create_an_lv()): what a kill leaves in between is just this.
+        plan.steps.append(_lv_step(plan, volume, size, True, "activate %s, which was left inactive; what is on it is planned then" % what))
     elif not found.active:
         plan.refusals.append("%s: %s exists but is not active; run: lvchange -ay %s/%s" % (plan.spec.name, what, found.vg, found.name))
     elif found.stripe_bytes != plan.stripe:

@@ -70,6 +70,7 @@ class Host:
         self.seen = Observation(tools=dict(TOOLS), distribution=("debian",), timer_enabled=True)
         self._minor = 0
         self._used = {}
+        self._hidden = {}  # LV → its node, while it is inactive
 
     def disk(self, name="", size=100 * GIB, serial="", wwid=None, model="Flash 9000", limits=None, id_ns=None, blank=True, kind="disk", **more):
         """Add a disk; returns its device number. A blank one comes with its proof."""
@@ -212,6 +213,12 @@ class Host:
 
     def _do_logical_volume(self, step):
         vg = self.seen.vg(step["vg"])
+        if step["unfinished"]:
+            lvs = self.seen.lvm.lvs
+            assert [lv.size for lv in lvs if lv.name == step["lv"]] == [step["size_bytes"]], "lvol would resize it"
+            self.seen.lvm = self.seen.lvm._replace(lvs=tuple(lv._replace(active=True) if lv.name == step["lv"] else lv for lv in lvs))
+            self.seen.nodes.update(self._hidden.pop(step["lv"]))
+            return
         pvs = [pv for pv in self.seen.lvm.pvs if pv.vg == step["vg"]]
         used = self._used.get(vg.name, 0)
         each = step["size_bytes"] // step["stripes"]
@@ -222,6 +229,12 @@ class Host:
         lv = Lv(vg.name, step["lv"], step["size_bytes"], step["stripes"], step["stripe_bytes"], 1, ("striped",))
         self.seen.lvm = self.seen.lvm._replace(lvs=self.seen.lvm.lvs + (lv,))
         self._used[vg.name] = used + each
+
+    def deactivate(self, vg, name):
+        """As lvchange -an, or an lvcreate that was killed before it activated, leaves an LV."""
+        node = self.seen.lv_node(vg, name)
+        self._hidden[name] = {node.devno: self.seen.nodes.pop(node.devno)}
+        self.seen.lvm = self.seen.lvm._replace(lvs=tuple(lv._replace(active=lv.active and lv.name != name) for lv in self.seen.lvm.lvs))
 
     def _do_filesystem(self, step):
         words = dict(re.findall(r"(?:-|\b)(L|U|b|stride|stripe_width)[ =](\S+?)(?=[ ,]|$)", step["options"]))

@@ -117,6 +117,26 @@ def test_pvs_without_their_group(layout, members):
     assert summaries(host, stacks) == [] and end_of(host) == undisturbed(layout)
 
 
+@pytest.mark.parametrize("layout", ["one", "three"])
+def test_volumes_that_were_not_activated(layout):
+    """Each lvcreate is killed between its metadata and its activation; and a whole stack is found inactive, with all that is on it."""
+    host, stacks = fresh(layout)
+    for _run in range(20):
+        steps = make_plan(stacks, host.seen).steps
+        host.build(stacks, limit=1)
+        if steps and steps[0]["action"] == "logical_volume" and not steps[0]["unfinished"]:
+            host.deactivate("pgdata", steps[0]["lv"])
+    assert summaries(host, stacks) == [] and end_of(host) == undisturbed(layout)
+    host, stacks = fresh(layout)
+    host.build(stacks, limit=2 + len(VOLUMES[layout]) + 1)
+    for volume in VOLUMES[layout]:
+        host.deactivate("pgdata", volume["name"])
+    assert {line.split(" ")[0] for line in summaries(host, stacks)} == {"activate"}
+    host.build(stacks)
+    host.build(stacks)
+    assert summaries(host, stacks) == [] and end_of(host) == undisturbed(layout)
+
+
 @by_layout
 def test_the_disk_in_no_spec_is_in_no_step(layout):
     host, stacks = fresh(layout)

@@ -774,10 +774,32 @@ def test_other_stripe_size():
     assert refusals(spec(host, stripe_size="64KiB"), host)[0] == "pgdata: LV pgdata/data has stripes of 32 KiB; wanted 64 KiB" + REBUILT
 
 
-def test_lv_is_inactive():
+def test_an_inactive_lv_that_is_just_the_planned_one_is_activated():
+    """What comes on it is planned when it can be seen: a filesystem may be there."""
     host = built()
-    host.seen.lvm = host.seen.lvm._replace(lvs=tuple(lv._replace(active=lv.name != "data") for lv in host.seen.lvm.lvs))
-    assert refusals(spec(host), host) == ["pgdata: LV pgdata/data exists but is not active; run: lvchange -ay pgdata/data"]
+    host.deactivate("pgdata", "data")
+    plan = make_plan(spec(host), host.seen)
+    assert plan.refusals == [] and [(step["action"], step["lv"], step["unfinished"]) for step in plan.steps] == [("logical_volume", "data", True)]
+    assert plan.steps[0]["summary"] == "activate LV pgdata/data, which was left inactive; what is on it is planned then"
+    host.carry_out(plan.steps[0])
+    assert make_plan(spec(host), host.seen).steps == []
+
+
+@pytest.mark.parametrize("change", [{"segments": 2}, {"stripe_bytes": 128 * KIB}, {"size": 99 * 2**20}, {"stripes": 3}, {"kinds": ("linear",)}])
+def test_an_inactive_lv_that_is_anything_else_is_refused(change):
+    host = built()
+    host.deactivate("pgdata", "data")
+    host.seen.lvm = host.seen.lvm._replace(lvs=tuple(lv._replace(**change) if lv.name == "data" else lv for lv in host.seen.lvm.lvs))
+    (line,) = refusals(spec(host), host)
+    assert line.startswith("pgdata: LV pgdata/data has ") or line == "pgdata: LV pgdata/data exists but is not active; run: lvchange -ay pgdata/data"
+
+
+def test_an_inactive_lv_in_a_group_with_another_pv_is_refused():
+    host = built()
+    stacks = spec(host)
+    host.deactivate("pgdata", "data")
+    host.pv(host.part(host.disk(), MIB), "pgdata")
+    assert any("VG 'pgdata' exists on other devices" in line for line in refusals(stacks, host))
 
 
 def test_other_extent_size():
