@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SCENARIOS_FIRST = ("nvme", "multi_volume", "separate", "loop", "simulated")
+SCENARIOS_FIRST = ("nvme", "multi_volume", "separate", "loop", "simulated", "occupied", "interrupted", "faults", "hostile")
 PLAYBOOK = "plumbline.ssd.provision_db_storage"
 
 
