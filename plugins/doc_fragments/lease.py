@@ -14,7 +14,7 @@ options:
   lease:
     description:
       - The lease of the run that this call belongs to, as M(plumbline.ssd.stack_plan) returned it. Where it is not that run's any more, nothing is written.
-      - Without it, the module takes the host's lease for itself, for as long as it runs, and is refused while a run has it.
+      - Without it, a module that is about to write takes the host's lease for itself, for as long as it runs, and is refused while a run has it.
     type: dict
     default: {}
     suboptions:

@@ -21,6 +21,7 @@ import mmap
 import os
 import struct
 import threading
+import time
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._blank import PROOF_SAMPLE, proof_spans
@@ -198,6 +199,19 @@ def read_pieces(path: str, windows: Sequence[Tuple[int, int]]) -> List[Tuple[int
         return [(offset, read_at(fd, offset, length)) for offset, length in windows]
     finally:
         os.close(fd)
+
+
+def lock(fd: int, seconds: float) -> None:
+    """Lock an open file or device for us alone, waiting for others so long (udev holds a device while it probes it). Raises OSError after that."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def reread_table(fd: int) -> None:

@@ -15,13 +15,13 @@ planned before and takes the lease after it plans again.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import stat
 import time
 import uuid
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._lease import (
     GRACE_SECONDS,
@@ -129,15 +129,10 @@ def _locked() -> Iterator[None]:
     except OSError as fault:
         raise PlumblineError("the lease in %s cannot be reached: %s; nothing was written" % (DIRECTORY, fault.strerror or fault)) from fault
     try:
-        deadline = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError as fault:
-                if time.monotonic() > deadline:
-                    raise PlumblineError("another run is just taking the lease in %s [lease]; nothing was written; run again" % DIRECTORY) from fault
-            time.sleep(0.01)
+        try:
+            _devio.lock(fd, LOCK_SECONDS)
+        except OSError as fault:
+            raise PlumblineError("another run is just taking the lease in %s [lease]; nothing was written; run again" % DIRECTORY) from fault
         yield
     finally:
         os.close(fd)

@@ -14,12 +14,10 @@ A volume is opened alone before it is looked at, and stays so until the last byt
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import time
 from typing import Dict, Iterator, Mapping, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe
@@ -45,7 +43,10 @@ def held_alone(seen: Observation, devnos: Sequence[str]) -> Iterator[Dict[str, i
                 raise PlumblineError(
                     "refused: nothing was written. %s cannot be opened alone: %s; writing is measured on empty volumes only" % (path, fault.strerror or fault)
                 ) from fault
-            _lock(held[devno], path)
+            try:
+                _devio.lock(held[devno], LOCK_SECONDS)  # udev honours that, and does not probe it meanwhile
+            except OSError as fault:
+                raise PlumblineError("refused: nothing was written. %s is locked by another program; run again" % path) from fault
         yield held
     finally:
         for fd in held.values():
@@ -74,16 +75,3 @@ def prove(run: Runner, nodes: Mapping[str, Node], devnos: Sequence[str]) -> Obse
     if reasons:
         raise PlumblineError("refused: nothing was written. %s" % reasons[0], reasons)
     return seen
-
-
-def _lock(fd: int, path: str) -> None:
-    """Lock an open device, so that udev, which honours that, does not probe it meanwhile. Raises PlumblineError where others do not let go."""
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except OSError as fault:
-            if time.monotonic() > deadline:
-                raise PlumblineError("refused: nothing was written. %s is locked by another program; run again" % path) from fault
-        time.sleep(0.1)

@@ -102,6 +102,7 @@ options:
     type: float
     default: 30
 extends_documentation_fragment:
+  - plumbline.ssd.lease
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
 attributes:
@@ -276,6 +277,7 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import LEASE, writing
 from ansible_collections.plumbline.ssd.plugins.module_utils._offsets import sweep
 from ansible_collections.plumbline.ssd.plugins.module_utils._probe import ARGUMENTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import bound_runner, device_path, exit_refused, leave, need_root, runner
@@ -287,16 +289,19 @@ def main():
             "device": {"type": "str", "required": True, "aliases": ["path"]},
             "layers": {"type": "bool", "default": False},
             "write": {"type": "bool", "default": False},
+            "lease": LEASE,
             **ARGUMENTS,
         },
         supports_check_mode=True,
     )
+    params = module.params
     try:
         need_root()
-        result = sweep(runner(module), lambda seconds: bound_runner(module, seconds), device_path(module.params["device"]), module.params, module.check_mode)
+        with writing(params["lease"], module.check_mode or not params["write"]) as warnings:
+            result = sweep(runner(module), lambda seconds: bound_runner(module, seconds), device_path(params["device"]), params, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    leave(module, changed=module.params["write"], **result)
+    leave(module, warnings, changed=params["write"], **result)
 
 
 if __name__ == "__main__":

@@ -108,6 +108,7 @@ options:
     type: bool
     default: false
 extends_documentation_fragment:
+  - plumbline.ssd.lease
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
 requirements:
@@ -272,6 +273,7 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import LEASE, writing
 from ansible_collections.plumbline.ssd.plugins.module_utils._load import ARGUMENTS, measure_paths, measure_volumes, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import PASS, as_dict, report, worst
@@ -286,6 +288,7 @@ def main():
             "jobs": {"type": "list", "elements": "str", "default": []},
             "baseline": {"type": "path"},
             "reuse_baseline": {"type": "bool", "default": False},
+            "lease": LEASE,
             **ARGUMENTS,
         },
         supports_check_mode=True,
@@ -295,12 +298,14 @@ def main():
         wanted = read_options(params)
         need_root()
         measure, names = (measure_volumes, params["volumes"]) if params["volumes"] else (measure_paths, params["paths"])
-        result = measure(runner(module), wanted, names, module.check_mode)
+        with writing(params["lease"], module.check_mode or not wanted.write) as warnings:
+            result = measure(runner(module), wanted, names, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
     jobs = [as_dict(name, found) for name, found in result.jobs]
     leave(
         module,
+        warnings,
         changed=False,
         verdict=worst([job["verdict"] for job in jobs]),
         reasons=["%s: %s" % (job["name"], job["why"]) for job in jobs if job["verdict"] != PASS] or ([] if jobs else result.notes),
