@@ -7,7 +7,7 @@ under `blank_proof: full`; the probability that sampling is stated to have is a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,14 +89,15 @@ def refused(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> Iterato
 
 
 @pytest.mark.parametrize("name", DECOYS)
-def test_a_decoy_is_refused(refused: dict[str, Any], plugged: dict[str, Disk], name: str) -> None:
+def test_a_decoy_is_refused(refused: dict[str, Any], plugged: dict[str, Disk], name: str, figure: Callable[..., None]) -> None:
     assert_error(refused, "refused: nothing was written")
     disk = plugged[f"p{SMALL.index(name)}"]
     lines = [line for line in refused["reasons"] if f"device {disk.kernel} ({disk.serial})" in line]
     assert any(DECOYS[name].reason in line for line in lines), lines or said(refused)
+    figure("decoys", decoys=1, not_refused=0)
 
 
-def test_data_that_only_a_full_proof_sees_for_sure(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
+def test_data_that_only_a_full_proof_sees_for_sure(bench: Bench, harness: Harness, disks: dict[str, Disk], figure: Callable[..., None]) -> None:
     """One sector in the middle of a gigabyte: a sampled proof sees it once in two hundred times or so, a full one always, at plan and at write."""
     disk = disks["far"]
     spec = {**stack([disk], "separate"), "blank_proof": "full"}
@@ -105,3 +106,4 @@ def test_data_that_only_a_full_proof_sees_for_sure(bench: Bench, harness: Harnes
     with bench.untouched(disk):
         assert_error(harness.module("stack_plan", {"stacks": [spec]}), "[data]", "first at byte 536870912")
         assert_error(harness.module("aligned_partition", {"devices": request}), "[data]", "first at byte 536870912")
+    figure("decoys", seen_by_a_full_proof=1)

@@ -64,7 +64,7 @@ def at_each_step(harness: Harness, spec: dict[str, Any], spoil: Callable[[], Non
 
 
 @by_layout
-def test_io_errors_at_each_step(harness: Harness, disks: dict[str, Disk], layout: str) -> None:
+def test_io_errors_at_each_step(harness: Harness, disks: dict[str, Disk], layout: str, figure: Callable[..., None]) -> None:
     """The second disk answers nothing but errors."""
     spec = spec_of(list(disks.values()), layout)
     name = kernel_name(harness, disks["p1"])
@@ -74,6 +74,7 @@ def test_io_errors_at_each_step(harness: Harness, disks: dict[str, Disk], layout
     assert failed > 0
     carry_on(harness, spec)
     assert reading_of(harness, spec)
+    figure("faults", steps_with_io_errors=failed, not_resumed=0)
 
 
 @by_layout
@@ -93,7 +94,7 @@ def test_io_errors_in_the_middle_of_each_step(harness: Harness, disks: dict[str,
 
 
 @by_layout
-def test_unplugged_at_each_step(harness: Harness, disks: dict[str, Disk], layout: str) -> None:
+def test_unplugged_at_each_step(harness: Harness, disks: dict[str, Disk], layout: str, figure: Callable[..., None]) -> None:
     """The second disk is pulled, with whatever stands on it, and comes back, perhaps under another name."""
     spec = spec_of(list(disks.values()), layout)
     failed = at_each_step(
@@ -105,6 +106,7 @@ def test_unplugged_at_each_step(harness: Harness, disks: dict[str, Disk], layout
     assert failed > 0
     carry_on(harness, spec)
     assert reading_of(harness, spec)
+    figure("faults", steps_without_the_disk=failed, not_resumed=0)
 
 
 def test_a_device_that_went_between_plan_and_write(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -70,18 +70,23 @@ class Killer:
 
 @by_layout
 @pytest.mark.parametrize("turns", [1, pytest.param(3, marks=pytest.mark.long)])
-def test_killed_at_every_step(harness: Harness, undisturbed: dict[str, Any], legs: list[Disk], layout: str, turns: int) -> None:
+def test_killed_at_every_step(
+    harness: Harness, undisturbed: dict[str, Any], legs: list[Disk], layout: str, turns: int, figure: Callable[..., None]
+) -> None:
     """Every step is begun and killed, then planned anew and carried out."""
     spec = spec_of(legs, layout)
     killer = Killer(harness, f"{layout} {turns}", turns)
     carry_on(harness, spec, killer)
     assert killer.kills > 0
     assert comparable(reading_of(harness, spec), legs) == undisturbed[layout]
+    figure("interrupted", kills=killer.kills, other_stacks=0, bystanders_changed=0)
 
 
 @pytest.mark.long
 @by_layout
-def test_killed_at_random_times(bench: Bench, harness: Harness, undisturbed: dict[str, Any], legs: list[Disk], layout: str) -> None:
+def test_killed_at_random_times(
+    bench: Bench, harness: Harness, undisturbed: dict[str, Any], legs: list[Disk], layout: str, figure: Callable[..., None]
+) -> None:
     """At least ten kills a layout that hit a module at work, at any time of any step, several in a row as it comes."""
     spec = spec_of(legs, layout)
     killer = Killer(harness, f"{layout} random", 1)
@@ -97,6 +102,7 @@ def test_killed_at_random_times(bench: Bench, harness: Harness, undisturbed: dic
         if killer.kills >= 10:
             break
     assert killer.kills >= 10
+    figure("interrupted", kills_at_random=killer.kills, other_stacks=0)
 
 
 # --- tables whose writing was cut off, piece by piece ------------------------------------------------
@@ -151,7 +157,7 @@ def test_what_stands_half_made_and_is_not_ours_is_refused(bench: Bench, harness:
 
 
 @by_layout
-def test_the_controller_is_killed(harness: Harness, undisturbed: dict[str, Any], legs: list[Disk], layout: str) -> None:
+def test_the_controller_is_killed(harness: Harness, undisturbed: dict[str, Any], legs: list[Disk], layout: str, figure: Callable[..., None]) -> None:
     """The next run from this controller takes the lease over at once, says whose it was, and ends where an undisturbed one does."""
     spec = spec_of(legs, layout)
     process = start_playbook(spec)
@@ -171,6 +177,7 @@ def test_the_controller_is_killed(harness: Harness, undisturbed: dict[str, Any],
     code, text = end_playbook(start_playbook(spec))
     assert (code, changed(text)) == (0, 0), text[-3000:]
     assert comparable(reading_of(harness, spec), legs) == undisturbed[layout]
+    figure("controller", kills=1, other_stacks=0)
 
 
 SIMULATED = {"page_size": 4096, "write_cache": 1, "cache_size": "64MiB", "writeback_ms": 50, "plp": 0}
@@ -178,7 +185,7 @@ CUT_DISKS = [{"name": f"cut{n}", "bus": "scsi", "size": "96MiB", "serial": f"BUI
 
 
 @pytest.mark.long
-def test_the_power_is_cut(bench: Bench, harness: Harness) -> None:
+def test_the_power_is_cut(bench: Bench, harness: Harness, figure: Callable[..., None]) -> None:
     """Six times in the middle of a build, with drives that lose what they had not written: a table, a label or a journal may be there in part."""
     bench.replace(CUT_DISKS)
     try:
@@ -200,3 +207,4 @@ def test_the_power_is_cut(bench: Bench, harness: Harness) -> None:
             bench.clean()
     finally:
         bench.replace(DISKS)
+    figure("interrupted", power_cuts=6)

@@ -8,7 +8,7 @@ All must refuse, for the right reason; the host counts no write, and each disk's
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,7 +93,7 @@ def lines_of(result: dict[str, Any], disk: Disk) -> list[str]:
 
 
 @pytest.mark.parametrize("batch", batches())
-def test_foreign_contents_are_refused_and_left_alone(bench: Bench, harness: Harness, disks: dict[str, Disk], batch: list[Case]) -> None:
+def test_foreign_contents_are_refused_and_left_alone(bench: Bench, harness: Harness, disks: dict[str, Disk], batch: list[Case], figure: Callable[..., None]) -> None:
     on = dict(zip(batch, disks.values(), strict=False))
     used = list(on.values())
     spec = [separate(number, disk) for number, disk in enumerate(used)]
@@ -124,6 +124,7 @@ def test_foreign_contents_are_refused_and_left_alone(bench: Bench, harness: Harn
             assert_error(harness.module("offset_sweep", {"device": device, "write": True}))
             assert_error(harness.module("throughput", {"volumes": [device], "write": True}))
     assert digests(bench, used) == before
+    figure("occupied", contents=len(batch), not_refused=0, write_requests=0, digests_changed=0)
 
 
 def assert_writer_refuses(harness: Harness, request: list[dict[str, Any]], on: dict[Case, Disk], check: bool) -> None:
@@ -172,7 +173,7 @@ UNCLAIMED = {
 
 
 @pytest.mark.parametrize("use", UNCLAIMED)
-def test_a_use_that_claims_nothing(bench: Bench, harness: Harness, disks: dict[str, Disk], use: str) -> None:
+def test_a_use_that_claims_nothing(bench: Bench, harness: Harness, disks: dict[str, Disk], use: str, figure: Callable[..., None]) -> None:
     """On a blank disk, which could be opened exclusively all the same."""
     begin, end, reason, words = UNCLAIMED[use]
     disk = disks["p0"]
@@ -185,6 +186,7 @@ def test_a_use_that_claims_nothing(bench: Bench, harness: Harness, disks: dict[s
     finally:
         harness.run(end)
     assert not harness.module("stack_plan", {"stacks": [separate(0, disk)]})["failed"], "the use has ended"
+    figure("occupied", uses_that_claim_nothing=1)
 
 
 # --- erase -----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def edit(harness: Harness, **more: Any) -> None:
 
 
 @pytest.mark.parametrize("races", RACES)
-def test_two_writers_of_tables(bench: Bench, harness: Harness, spec: dict[str, Any], races: int) -> None:
+def test_two_writers_of_tables(bench: Bench, harness: Harness, spec: dict[str, Any], races: int, figure: Callable[..., None]) -> None:
     """Called without a run around them, each takes the lease for itself."""
     for _race in range(races):
         (step,) = harness.module("stack_plan", {**spec, "through": "partition"})["steps"]
@@ -42,10 +43,11 @@ def test_two_writers_of_tables(bench: Bench, harness: Harness, spec: dict[str, A
         assert not loser["traceback"]
         assert harness.module("stack_plan", {**spec, "through": "partition"})["steps"] == []
         bench.clean()
+    figure("races", races_of_modules=races, other_winners=0)
 
 
 @pytest.mark.parametrize("races", RACES)
-def test_two_plans_that_mean_to_write(harness: Harness, spec: dict[str, Any], races: int) -> None:
+def test_two_plans_that_mean_to_write(harness: Harness, spec: dict[str, Any], races: int, figure: Callable[..., None]) -> None:
     asked = [{**spec, "lease": {"controller": f"run{number}@test"}} for number in range(3)]
     for _race in range(races):
         results = harness.together("stack_plan", *asked)
@@ -55,6 +57,7 @@ def test_two_plans_that_mean_to_write(harness: Harness, spec: dict[str, Any], ra
             assert_error(loser, "another run has this host [lease]", f"run{number}@test")
             assert loser["holder"]["run"] == winner["lease"]["run"]
         assert harness.module("run_lease", {"run": winner["lease"]["run"]})["released"]
+    figure("races", races_of_modules=races, other_winners=0)
 
 
 def test_a_run_from_its_lease_to_its_end(harness: Harness, spec: dict[str, Any]) -> None:
@@ -107,7 +110,7 @@ def test_what_is_no_lease_is_refused_and_nothing_is_written(bench: Bench, harnes
 
 
 @pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.long) for turn in (1, 2))])
-def test_two_playbooks(harness: Harness, spec: dict[str, Any], turn: int) -> None:
+def test_two_playbooks(harness: Harness, spec: dict[str, Any], turn: int, figure: Callable[..., None]) -> None:
     """The second, begun while the first is at work, fails and names it; the first is not disturbed; a third changes nothing."""
     first = start_playbook(spec)
     wait_for_lease(harness, first)
@@ -118,6 +121,7 @@ def test_two_playbooks(harness: Harness, spec: dict[str, Any], turn: int) -> Non
     code, text = end_playbook(start_playbook(spec))
     assert (code, changed(text)) == (0, 0), text[-3000:]
     assert reading_of(harness, spec)
+    figure("races", races_of_playbooks=1)
 
 
 def test_a_failed_playbook_gives_the_host_back(harness: Harness, spec: dict[str, Any]) -> None:

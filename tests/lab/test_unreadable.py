@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -80,7 +80,7 @@ def healthy(harness: Harness, debug: Disk) -> Iterator[Disk]:
 
 
 @pytest.mark.parametrize("region", REGIONS)
-def test_an_unreadable_region_at_the_plan_and_at_the_write(harness: Harness, healthy: Disk, region: str) -> None:
+def test_an_unreadable_region_at_the_plan_and_at_the_write(harness: Harness, healthy: Disk, region: str, figure: Callable[..., None]) -> None:
     plan = harness.module("stack_plan", {"stacks": [separate(healthy)], "through": "partition"})
     assert not plan["failed"], said(plan)
     request = plan["steps"][0]["devices"]
@@ -92,6 +92,7 @@ def test_an_unreadable_region_at_the_plan_and_at_the_write(harness: Harness, hea
         heal(harness)
         again = harness.module("stack_plan", {"stacks": [separate(healthy)], "through": "partition"})
         assert not again["failed"] and again["steps"][0]["devices"] == request, "healed, it is the blank disk that it was"
+    figure("unreadable", regions=1, writes=0)
 
 
 def test_an_error_that_comes_after_the_plan_hides_nothing(harness: Harness, healthy: Disk) -> None:
@@ -126,7 +127,7 @@ _SWAP = "udevadm settle; losetup -d /dev/loop5; udevadm settle; losetup /dev/loo
 
 
 @pytest.mark.parametrize("races", [3, pytest.param(50, marks=pytest.mark.long)])
-def test_races_with_a_replaced_device(harness: Harness, plugged: dict[str, Disk], races: int) -> None:
+def test_races_with_a_replaced_device(harness: Harness, plugged: dict[str, Disk], races: int, figure: Callable[..., None]) -> None:
     """The same name, size and stated identity, and as blank as the first: refused each time, and neither file has a byte in it."""
     spec = {"name": "race", "layout": "separate", "devices": [{"path": "/dev/loop5", "test_identity": "race"}], "volumes": [{"name": "a"}]}
     harness.must(_LOOPS)
@@ -140,3 +141,4 @@ def test_races_with_a_replaced_device(harness: Harness, plugged: dict[str, Disk]
             assert harness.must("cat /run/pl-race0 /run/pl-race1 | tr -d '\\0' | wc -c").strip() == "0"
     finally:
         harness.run("losetup -d /dev/loop5; rm -f /run/pl-race0 /run/pl-race1")
+    figure("unreadable", races=races, writes=0)
