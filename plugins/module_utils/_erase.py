@@ -55,6 +55,14 @@ def digest(seen: Observation, devno: str) -> str:
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("utf-8", "backslashreplace")).hexdigest()[:DIGEST_LENGTH]
 
 
+def changed_reasons(seen: Observation, devno: str, planned: str) -> List[Reason]:
+    """An erase is of what the spec's author has seen, and of nothing else."""
+    found = digest(seen, devno)
+    if found == planned:
+        return []
+    return [Reason("erase", "what it carries changed since the plan: %s, was %s" % (found, planned), "look at it and run again")]
+
+
 def _plain(signatures: Sequence[Signature]) -> List[List[Any]]:
     return sorted(list(one) for one in signatures)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, Observation, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
@@ -33,7 +33,12 @@ class Reason(NamedTuple):
     remedy: str
 
     def line(self, device: str) -> str:
-        return "%s: %s [%s]; %s" % (device, self.text, self.name, self.remedy)
+        return "%s: %s" % (device, self.words)
+
+    @property
+    def words(self) -> str:
+        """Where the text says itself what it is about."""
+        return "%s [%s]; %s" % (self.text, self.name, self.remedy)
 
     def as_dict(self, device: str) -> Dict[str, Any]:
         return {"device": device, "name": self.name, "found": self.text, "remedy": self.remedy}
@@ -370,6 +375,56 @@ def take_reasons(seen: Observation, devno: str) -> List[Reason]:
     if not reasons and devno not in seen.proofs:
         reasons.append(Reason("unproven", "it was not shown to be blank", "run again; report this if it stays"))
     return reasons
+
+
+def exchanged_reasons(seen: Observation, devno: str, planned: Mapping[str, Any]) -> List[Reason]:
+    """Whether a device of a partition step is the one that was planned. Another of the same name and size has another diskseq at the least."""
+    if not devno:
+        return [Reason("identity", "the device is gone", "run again when it is there")]
+    node = seen.nodes[devno]
+    found = (
+        ("identity", node.identity.key, planned["identity"]),
+        ("serial", node.identity.serial, planned["serial"]),
+        ("model", node.identity.model, planned["model"]),
+        ("size in bytes", node.size, planned["size_bytes"]),
+        ("logical block", node.limits.logical, planned["logical_bytes"]),
+        ("diskseq", node.diskseq, planned["diskseq"]),
+    )
+    changes = ["the %s changed since the plan: %s, was %s" % (what, now, then) for what, now, then in found if now != then]
+    return [Reason("identity", text, "run again") for text in changes]
+
+
+_LEFT_ALONE = "it is left alone; look at it, and wipe it by your own tools if it may be lost"
+
+
+def part_content_reasons(seen: Observation, node: Node, vg: str) -> List[Reason]:
+    """What speaks against carrying on in a partition of ours: it holds our PV (of *vg*), or nothing. Anything else was put there by somebody."""
+    pv = seen.pv(node.devno)
+    if pv and pv.vg in ("", vg):
+        return []
+    what = "a PV of VG '%s'" % pv.vg if pv else ""
+    what = what or ", ".join(signature.text for signature in seen.signatures.get(node.devno, []))
+    if not what and not pv and "wipefs" not in seen.tools:
+        what = "content that cannot be known without wipefs"
+    if not what and node.devno in seen.filesystems:
+        what = "an ext filesystem labelled '%s'" % seen.filesystems[node.devno].label
+    if not what and seen.children(node.devno):
+        what = "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
+    what = what or seen.faults.get(node.devno, "")
+    reasons = [Reason("signature", "partition %s carries %s" % (node.name, what), _LEFT_ALONE)] if what else []
+    for mount in seen.mounted(node.devno):
+        reasons.append(Reason("mounted", "partition %s is mounted on %s" % (node.name, mount.target), "it is left alone; unmount it if it may be used"))
+    return reasons
+
+
+def volume_content_reasons(seen: Observation, node: Node, volume: str) -> List[Reason]:
+    """What speaks against making the filesystem of a volume of ours: it is empty, or somebody has put something there."""
+    what = ", ".join(signature.text for signature in seen.signatures.get(node.devno, []))
+    if node.devno in seen.faults:
+        what = seen.faults[node.devno]
+    if seen.children(node.devno) or seen.pv(node.devno):
+        what = what or "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
+    return [Reason("signature", "volume '%s' (%s) carries %s" % (volume, node.path, what), _LEFT_ALONE)] if what else []
 
 
 def load_reasons(seen: Observation, devno: str) -> List[Reason]:

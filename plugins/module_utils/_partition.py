@@ -160,7 +160,8 @@ def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence
     obstacles = dict(zip(erased, _erase.obstacles(seen, erased)))
     for device, fd in zip(devices, held):
         devno = seen.paths.get(device["device"], "")
-        reasons += _identity_changes(seen, devno, device)
+        against = _guards.exchanged_reasons(seen, devno, device)
+        reasons += [reason.line(device["device"]) for reason in against]
         if not devno:
             continue
         node, table = seen.nodes[devno], seen.tables.get(devno)
@@ -170,12 +171,12 @@ def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence
             continue
         todo.append(device)
         if device["erase"]:
-            reasons += [reason.line(device["device"]) for reason in obstacles[devno]]
-            reasons += _content_changes(seen, devno, device)
+            against = obstacles[devno] + _erase.changed_reasons(seen, devno, device["erase"])
+            reasons += [reason.line(device["device"]) for reason in against]
             continue
         against = _guards.write_reasons(seen, node)
         if device["unfinished"]:
-            against = _guards.standing(against) + _rest_changes(seen, devno, device)
+            against = _guards.standing(against) + _remains.changed_reasons(seen, devno, device)
         reasons += [reason.line(device["device"]) for reason in against]
         jobs.append(_proof_job(seen, device, fd))
     if not reasons:
@@ -198,21 +199,6 @@ def _proof_job(seen: Observation, device: Mapping[str, Any], fd: int) -> Dict[st
         "fd": fd,
         "between": _remains.between(seen.ends[devno]) if device["unfinished"] and devno in seen.ends else None,
     }
-
-
-def _content_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[str]:
-    """An erase is of what the spec's author has seen, and of nothing else."""
-    found = _erase.digest(seen, devno)
-    if found == device["erase"]:
-        return []
-    return ["%s: what it carries changed since the plan: %s, was %s [erase]; look at it and run again" % (device["device"], found, device["erase"])]
-
-
-def _rest_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[_guards.Reason]:
-    """A table that was cut off is written again where the ends of the device still hold a part of just that table. The rest has to be blank."""
-    if devno in seen.ends and _remains.is_unfinished(seen.ends[devno], device):
-        return []
-    return [_guards.Reason("data", "its ends hold something else than the table that was cut off when it was planned", "run again")]
 
 
 def _clear(device: Mapping[str, Any], fd: int, job: Dict[str, Any]) -> None:
@@ -243,24 +229,6 @@ def _try_discard(fd: int, size: int) -> None:
     """Discard everything, where the device knows how. What it refuses is zeroed."""
     with contextlib.suppress(OSError):
         _devio.discard(fd, 0, size)
-
-
-def _identity_changes(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[str]:
-    if not devno:
-        return ["%s: the device is gone" % device["device"]]
-    node = seen.nodes[devno]
-    changes = []
-    for what, found, planned in (
-        ("identity", node.identity.key, device["identity"]),
-        ("serial", node.identity.serial, device["serial"]),
-        ("model", node.identity.model, device["model"]),
-        ("size in bytes", node.size, device["size_bytes"]),
-        ("logical block", node.limits.logical, device["logical_bytes"]),
-        ("diskseq", node.diskseq, device["diskseq"]),
-    ):
-        if found != planned:
-            changes.append("%s: the %s changed since the plan: %s, was %s [identity]; run again" % (device["device"], what, found, planned))
-    return changes
 
 
 def _write(run: FeedRunner, device: Mapping[str, Any], fd: int) -> None:

@@ -547,7 +547,7 @@ def _plan_group(plan: StackPlan, seen: Observation) -> None:
     parts = {leg.node.devno for leg in plan.legs if leg.node}
     for leg in plan.legs:
         if leg.node:
-            _check_content(plan, seen, leg.node, spec.name)
+            plan.refusals += ["%s: %s" % (spec.name, reason.words) for reason in _guards.part_content_reasons(seen, leg.node, spec.name)]
     members = {pv.devno for pv in seen.lvm.pvs if pv.vg == spec.name}
     if members - parts:
         plan.refusals.append(
@@ -582,26 +582,6 @@ def _plan_group(plan: StackPlan, seen: Observation) -> None:
             "summary": "VG %s on %d PVs, extents of %s, data at %s" % (spec.name, len(paths), human(plan.extent), human(plan.data_start)),
         }
     )
-
-
-def _check_content(plan: StackPlan, seen: Observation, node: Node, vg: str) -> None:
-    """Our partition holds our PV, or nothing. Anything else in it was put there by somebody."""
-    pv = seen.pv(node.devno)
-    if pv and pv.vg in ("", vg):
-        return
-    what = "a PV of VG '%s'" % pv.vg if pv else ""
-    what = what or ", ".join(signature.text for signature in seen.signatures.get(node.devno, []))
-    if not what and not pv and "wipefs" not in seen.tools:
-        what = "content that cannot be known without wipefs"
-    if not what and node.devno in seen.filesystems:
-        what = "an ext filesystem labelled '%s'" % seen.filesystems[node.devno].label
-    if not what and seen.children(node.devno):
-        what = "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
-    what = what or seen.faults.get(node.devno, "")
-    if what:
-        plan.refusals.append("%s: partition %s carries %s [signature]; it is left alone" % (plan.spec.name, node.name, what))
-    for mount in seen.mounted(node.devno):
-        plan.refusals.append("%s: partition %s is mounted on %s [mounted]; it is left alone" % (plan.spec.name, node.name, mount.target))
 
 
 def _leg_extents(plan: StackPlan) -> int:
@@ -731,7 +711,7 @@ def _plan_filesystems(plan: StackPlan, seen: Observation) -> None:
             _check_ext4(plan, volume, found, stride, width)
             continue
         if node:
-            _check_empty(plan, seen, node, volume)
+            plan.refusals += ["%s: %s" % (spec.name, reason.words) for reason in _guards.volume_content_reasons(seen, node, volume.name)]
         keys = [seen.nodes[leg.devno].identity.key for leg in _volume_legs(plan, number)]
         identifier = filesystem_uuid(spec.name, volume.name, keys)
         lazy = int(volume.lazy_init)
@@ -758,16 +738,6 @@ def _plan_filesystems(plan: StackPlan, seen: Observation) -> None:
                 "summary": "ext4 '%s' on %s, stride %d, stripe_width %d" % (volume.label, device, stride, width),
             }
         )
-
-
-def _check_empty(plan: StackPlan, seen: Observation, node: Node, volume: Volume) -> None:
-    what = ", ".join(signature.text for signature in seen.signatures.get(node.devno, []))
-    if node.devno in seen.faults:
-        what = seen.faults[node.devno]
-    if seen.children(node.devno) or seen.pv(node.devno):
-        what = what or "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
-    if what:
-        plan.refusals.append("%s: volume '%s' (%s) carries %s [signature]; it is left alone" % (plan.spec.name, volume.name, node.path, what))
 
 
 def _check_ext4(plan: StackPlan, volume: Volume, found: Ext4, stride: int, width: int) -> None:

@@ -19,8 +19,9 @@ from __future__ import annotations
 import binascii
 import struct
 import uuid
-from typing import Any, Dict, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._guards import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ends, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB
 
@@ -85,6 +86,13 @@ def is_unfinished(ends: Ends, device: Mapping[str, Any]) -> bool:
                 return False
             found = found or start + at > 0
     return found
+
+
+def changed_reasons(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[Reason]:
+    """A table that was cut off is written again where the ends of the device still hold a part of just that table; that the rest is blank is proven besides."""
+    if devno in seen.ends and is_unfinished(seen.ends[devno], device):
+        return []
+    return [Reason("data", "its ends hold something else than the table that was cut off when it was planned", "run again")]
 
 
 def is_whole(ends: Ends, device: Mapping[str, Any]) -> bool:

@@ -93,7 +93,9 @@ def lines_of(result: dict[str, Any], disk: Disk) -> list[str]:
 
 
 @pytest.mark.parametrize("batch", batches())
-def test_foreign_contents_are_refused_and_left_alone(bench: Bench, harness: Harness, disks: dict[str, Disk], batch: list[Case], figure: Callable[..., None]) -> None:
+def test_foreign_contents_are_refused_and_left_alone(
+    bench: Bench, harness: Harness, disks: dict[str, Disk], batch: list[Case], figure: Callable[..., None]
+) -> None:
     on = dict(zip(batch, disks.values(), strict=False))
     used = list(on.values())
     spec = [separate(number, disk) for number, disk in enumerate(used)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Take each guard out in turn, and see whether a unit test notices: `python tests/tools/mutation.py` prints a line of JSON for each.
 
-A guard is a function of module_utils/_guards.py that returns reasons. Muted, it returns none, wherever it is called from: its name in the
-module and its place in the tuples there are both exchanged. Each runs in a fork of its own, and stops at the first test that fails.
+A guard is a function of module_utils/_guards.py, _erase.py or _remains.py that returns reasons. Muted, it returns none, wherever it is called
+from: its name in the module and its place in the tuples there are both exchanged. Each runs in a fork of its own, and stops at the first test that fails.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-GUARDS = "ansible_collections.plumbline.ssd.plugins.module_utils._guards"
+GUARDS = tuple(f"ansible_collections.plumbline.ssd.plugins.module_utils.{name}" for name in ("_guards", "_erase", "_remains"))
 TESTS = Path(__file__).resolve().parents[1] / "unit/plugins/module_utils"
 SKIPPED = ("test_mutation.py", "test_fuzz.py")
 # What of the tests may know of a guard, the nearest first: those that name the module, then those that plan or write.
-NEAR, FAR = re.compile(r"\b_guards\b"), re.compile(r"\b(?:make_plan|partition_all|held_alone|_own)\b")
+NEAR, FAR = re.compile(r"\b(?:_guards|_erase|_remains)\b"), re.compile(r"\b(?:make_plan|partition_all|held_alone|_own)\b")
 
 
 def guards_of(module: ModuleType) -> dict[str, Callable[..., Any]]:
@@ -54,7 +54,7 @@ def files_to_run(places: Iterable[Path]) -> list[str]:
     return [str(path) for path in near + [path for path, text in texts.items() if path not in near and FAR.search(text)]]
 
 
-def outcome(guard: str, files: Sequence[str]) -> int:
+def outcome(module: str, guard: str, files: Sequence[str]) -> int:
     """pytest's exit status with a guard muted (empty: with none), in a fork: 0 where nothing was noticed, 1 where a test failed."""
     child = os.fork()
     if child == 0:
@@ -68,7 +68,7 @@ def outcome(guard: str, files: Sequence[str]) -> int:
         code = 99
         try:
             if guard:
-                mute(importlib.import_module(GUARDS), guard)
+                mute(importlib.import_module(module), guard)
             code = int(pytest.main(["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "--import-mode=importlib", *files]))
         finally:
             os._exit(code)
@@ -83,7 +83,8 @@ def main() -> int:
     import pytest  # noqa: F401 # once, before the forks
 
     files = files_to_run(TESTS.glob("test_*.py"))
-    rows = {guard: outcome(guard, files) for guard in ("", *guards_of(importlib.import_module(GUARDS)))}
+    guards = [(module, guard) for module in GUARDS for guard in guards_of(importlib.import_module(module))]
+    rows = {guard and f"{module.rpartition('.')[2]}.{guard}": outcome(module, guard, files) for module, guard in [("", ""), *guards]}
     for guard, code in rows.items():
         print(json.dumps({"guard": guard, "noticed": code == 1, "status": code}), flush=True)
     return int(rows.pop("") != 0 or any(code != 1 for code in rows.values()))

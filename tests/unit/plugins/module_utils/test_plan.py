@@ -706,6 +706,7 @@ def built(limit=99, **more):
     return host
 
 
+LEFT = "it is left alone; look at it, and wipe it by your own tools if it may be lost"
 REBUILT = "; this can only be rebuilt, which is never done here"
 
 
@@ -859,14 +860,14 @@ def part_of(host):
 def test_our_partition_with_something_foreign_in_it(fill, line):
     host = built(limit=1)
     fill(host, part_of(host))
-    assert refusals(spec(host), host)[0] == "pgdata: partition nvme0n1p1 carries %s [signature]; it is left alone" % line
+    assert refusals(spec(host), host)[0] == "pgdata: partition nvme0n1p1 carries %s [signature]; %s" % (line, LEFT)
 
 
 def test_our_partition_is_mounted():
     host = built(limit=1)
     host.ext4(part_of(host), "old")
     host.mount(part_of(host), "/old")
-    assert "pgdata: partition nvme0n1p1 is mounted on /old [mounted]; it is left alone" in refusals(spec(host), host)
+    assert "pgdata: partition nvme0n1p1 is mounted on /old [mounted]; it is left alone; unmount it if it may be used" in refusals(spec(host), host)
 
 
 @pytest.mark.parametrize(
@@ -909,7 +910,7 @@ def test_other_label_is_a_warning():
 def test_our_volume_with_something_foreign_in_it(fill, what):
     host = built(limit=4)
     fill(host, host.seen.lv_node("pgdata", "data").devno)
-    assert refusals(spec(host), host) == ["pgdata: volume 'data' (/dev/mapper/pgdata-data) carries %s [signature]; it is left alone" % what]
+    assert refusals(spec(host), host) == ["pgdata: volume 'data' (/dev/mapper/pgdata-data) carries %s [signature]; %s" % (what, LEFT)]
 
 
 # --- mounts ----------------------------------------------------------------------------------------

@@ -260,7 +260,7 @@ def image(tmp_path, monkeypatch):
         host.seen.tables[devno] = parse_table(_devio.read_head(path, MIB), one["logical_bytes"])
         _observe._read_claims(host.seen, [devno])
         monkeypatch.setattr(_partition, "observe", lambda _run, ask: host.seen)
-        monkeypatch.setattr(_partition, "_identity_changes", lambda *_args: [])
+        monkeypatch.setattr(_partition._guards, "exchanged_reasons", lambda *_args: [])
         try:
             _partition._prove(lambda argv, text: (0, "", ""), [one], [fd])
         except PlumblineError as fault:
