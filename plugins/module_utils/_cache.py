@@ -107,7 +107,7 @@ def state_of(cache: WriteCache) -> str:
     return {True: "on", False: "off", None: "unknown"}[cache.enabled]
 
 
-def shown(cache: Optional[WriteCache], belief: str) -> Dict[str, Any]:
+def as_facts(cache: Optional[WriteCache], belief: str) -> Dict[str, Any]:
     """A drive's cache as modules return it."""
     return dict((cache or WriteCache(fault="it was not asked"))._asdict(), belief=belief)
 

@@ -460,7 +460,7 @@ def describe(
     after = will if dry and before in ("on", "off") else _cache.state_of(found)
     kept = entries[key].state if key in entries else ""
     return {
-        **_cache.shown(found, belief),
+        **_cache.as_facts(found, belief),
         "device": "/dev/" + drive.node.name,
         "path": drive.asked.path,
         "identity": key,

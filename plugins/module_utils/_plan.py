@@ -35,7 +35,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
     partition_end,
     partition_start,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ends, Ext4, Lv, Node, Observation, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ext4, Lv, Node, Observation, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import way_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._options import UNMOUNT_FIRST, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB, human, is_power_of_two
@@ -482,8 +482,8 @@ def _plan_partitions(plan: StackPlan, seen: Observation) -> None:
 
 def _carry_on(plan: StackPlan, seen: Observation, leg: Leg, device: Dict[str, Any]) -> None:
     """Judge a device whose ends are neither blank nor a table that the kernel shows: what is left of this very table is written again."""
-    ends = seen.ends.get(leg.devno, Ends())
-    if _remains.is_unfinished(ends, device) and not _remains.marks_between(seen, leg.devno) and not (leg.entry and _remains.is_whole(ends, device)):
+    ours = _remains.can_be_finished(seen, leg.devno, device) and not _remains.marks_between(seen, leg.devno)
+    if ours and not (leg.entry and _remains.is_whole(seen.ends[leg.devno], device)):
         device.update(written=False, unfinished=True, probe_starts=_inner_starts(plan, leg))
         _refuse(plan, seen, leg, _guards.use_reasons(seen, seen.nodes[leg.devno]))
     else:

@@ -23,6 +23,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._guards import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ends, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB
 
 _ENTRIES, _ENTRY = 128, 128  # as libfdisk makes them
@@ -68,10 +69,10 @@ def _protective(sector: int, last: int) -> bytes:
     return (bytes(446) + entry + bytes(48) + b"\x55\xaa").ljust(sector, b"\0")
 
 
-def is_unfinished(ends: Ends, device: Mapping[str, Any]) -> bool:
+def is_unfinished(ends: Ends, device: Mapping[str, Any], ones: bool = False) -> bool:
     """Whether a device holds a part of exactly the table that this step writes, and nothing else at its ends.
 
-    A protective MBR alone is anybody's: it has no GUID in it.
+    A protective MBR alone is anybody's: it has no GUID in it. *ones*: the drive says that what nobody wrote reads as 0xFF.
     """
     if len(ends.head) != MIB or len(ends.tail) < MIB or not MIB <= ends.tail_at == device["size_bytes"] - len(ends.tail):
         return False
@@ -80,7 +81,7 @@ def is_unfinished(ends: Ends, device: Mapping[str, Any]) -> bool:
     for start, raw in ((0, ends.head), (ends.tail_at, ends.tail)):
         for at in range(0, len(raw), size):
             piece = raw[at : at + size]
-            if piece.count(0) == len(piece):
+            if piece.count(0) == len(piece) or (ones and piece.count(0xFF) == len(piece)):
                 continue
             if sectors.get(start + at) != piece:
                 return False
@@ -88,9 +89,15 @@ def is_unfinished(ends: Ends, device: Mapping[str, Any]) -> bool:
     return found
 
 
+def can_be_finished(seen: Observation, devno: str, device: Mapping[str, Any]) -> bool:
+    """The same of a device that was observed."""
+    ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
+    return is_unfinished(seen.ends.get(devno, Ends()), device, ones)
+
+
 def changed_reasons(seen: Observation, devno: str, device: Mapping[str, Any]) -> List[Reason]:
     """A table that was cut off is written again where the ends of the device still hold a part of just that table; that the rest is blank is proven besides."""
-    if devno in seen.ends and is_unfinished(seen.ends[devno], device):
+    if can_be_finished(seen, devno, device):
         return []
     return [Reason("data", "its ends hold something else than the table that was cut off when it was planned", "run again")]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _durability
-from ansible_collections.plumbline.ssd.plugins.module_utils._cache import shown
+from ansible_collections.plumbline.ssd.plugins.module_utils._cache import as_facts
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ext4, Mount, Node, Observation, Segment
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import better_format
@@ -249,7 +249,7 @@ def _facts(seen: Observation, nodes: Sequence[Node]) -> Dict[str, Any]:
     if first.kind in ("disk", "loop"):
         facts["identity"] = [node.identity.key for node in nodes]
         facts["model"] = [node.identity.model for node in nodes]
-        facts["write_cache"] = [shown(seen.caches.get(node.devno), node.write_cache) for node in nodes]
+        facts["write_cache"] = [as_facts(seen.caches.get(node.devno), node.write_cache) for node in nodes]
         facts["grain"] = [dict(geometry(seen, node.devno).grain.as_dict()) for node in nodes]
     elif first.segments and first.kind != "part":
         chunk, legs = stripes(first)

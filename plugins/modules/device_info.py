@@ -116,7 +116,7 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._cache import shown, state_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._cache import as_facts, state_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, observe
@@ -137,7 +137,7 @@ def describe(seen, devno):
         "size_bytes": node.size,
         "geometry": geometry.as_dict(),
         "queue": node.limits._asdict(),
-        "write_cache": shown(seen.caches.get(devno), node.write_cache),
+        "write_cache": as_facts(seen.caches.get(devno), node.write_cache),
         "write_cache_belief": node.write_cache,
         "partitions": [
             {

@@ -93,6 +93,20 @@ def test_the_rest_of_another_table(change):
             assert not is_unfinished(ends._replace(tail_at=one["size_bytes"] - MIB), one)
 
 
+def test_a_drive_whose_blank_sectors_read_as_ones():
+    """What sfdisk does not write still reads so. Of any other drive it is somebody's data."""
+    one = device()
+    sectors = table_sectors(one)
+    head, tail = bytearray(b"\xff" * MIB), bytearray(b"\xff" * MIB)
+    for at in sorted(sectors)[2:4]:
+        side, start = (head, 0) if at < MIB else (tail, one["size_bytes"] - MIB)
+        side[at - start : at - start + 512] = sectors[at]
+    ends = Ends(bytes(head), bytes(tail), one["size_bytes"] - MIB)
+    assert is_unfinished(ends, one, True) and not is_unfinished(ends, one)
+    head[MIB // 2] = 0xFE
+    assert not is_unfinished(ends._replace(head=bytes(head)), one, True)
+
+
 def test_any_other_byte_makes_it_somebody_elses():
     one, dice = device(), random.Random(3)
     sectors = table_sectors(one)
