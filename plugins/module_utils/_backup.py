@@ -22,7 +22,7 @@ import re
 import shutil
 import struct
 import time
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Callable, Dict, List, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _devio
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
@@ -35,7 +35,7 @@ DIRECTORY = "/var/lib/plumbline/backup"
 # Of one device: the first one, which shows what was there before this collection came, and the newest ones. A backup of a device without
 # LUKS takes 2 MiB at most, and nothing where the device was blank.
 KEPT_OF_A_DEVICE = 8
-LUKS = (b"LUKS\xba\xbe", b"SKUL\xba\xbe")  # of the first and of LUKS2's second header
+_LUKS = b"LUKS\xba\xbe"
 _LUKS_MOST = 256 * MIB
 _LUKS_USUAL = 16 * MIB  # what cryptsetup makes, where a damaged header does not say
 _VG = re.compile(r"[A-Za-z0-9+_.][A-Za-z0-9+_.-]{0,126}")  # lvm(8); it becomes a file's name
@@ -51,7 +51,7 @@ def slug(key: str) -> str:
 
 def luks_bytes(head: bytes) -> int:
     """How long the header of a LUKS device is, with its key slots: up to the first byte of data. 0 where *head* (its first MiB) is of none."""
-    if head[:6] != LUKS[0]:
+    if head[:6] != _LUKS:
         return 0
     version = struct.unpack_from(">H", head, 6)[0]
     if version == 1:
@@ -247,10 +247,3 @@ def _sync(directory: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-
-
-def about(path: str) -> Dict[str, Any]:
-    """What a backup says of itself."""
-    with open(os.path.join(path, "about.json"), encoding="utf-8") as handle:
-        found: Dict[str, Any] = json.load(handle)
-    return found

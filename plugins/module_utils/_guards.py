@@ -498,8 +498,3 @@ def describe(seen: Observation, devno: str) -> str:
     elif devno not in seen.proofs:
         content = "in use" if use_reasons(seen, node) else "not examined"
     return "%s  %s  %s  %s  %s" % (node.name, node.identity.model or node.kind, node.identity.serial or "-", human(node.size), content)
-
-
-def names_of(seen: Observation, devnos: Iterable[str]) -> str:
-    """Kernel names of several devices, for messages."""
-    return ", ".join(seen.nodes[devno].name for devno in devnos)

@@ -24,7 +24,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _cacheio, _cacheset, _claims, _content, _devio, _parsers, _record, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry, partition_start
+from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import make_geometry, partition_start
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ends, Identity, Node, Observation, PathState, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import walk
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
@@ -335,8 +335,3 @@ def _numbers_of(names: Iterable[str], look_up: Callable[[str], int]) -> Dict[str
         except KeyError:
             continue
     return numbers
-
-
-def geometry_of(seen: Observation, devno: str) -> Geometry:
-    """The geometry of a disk, made from the kernel's limits where it was not looked at closely."""
-    return seen.geometries.get(devno) or make_geometry(seen.nodes[devno].limits)

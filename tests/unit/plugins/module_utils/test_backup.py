@@ -38,6 +38,12 @@ def disk(tmp_path, monkeypatch):
     return host, devno, path
 
 
+def about_of(kept):
+    """What a backup says of itself."""
+    with open(os.path.join(kept, "about.json"), encoding="utf-8") as handle:
+        return json.load(handle)
+
+
 def no_tool(argv):
     """Fails where a tool is run."""
     raise AssertionError(argv)
@@ -50,7 +56,7 @@ def test_both_ends(disk):
     assert sorted(os.listdir(kept)) == ["about.json", "head.img", "tail.img"]
     with open(os.path.join(kept, "head.img"), "rb") as head, open(os.path.join(kept, "tail.img"), "rb") as tail:
         assert head.read() == raw[:MIB] and tail.read() == raw[-MIB:]
-    about = _backup.about(kept)
+    about = about_of(kept)
     assert about["files"] == {"head.img": hashlib.sha256(raw[:MIB]).hexdigest(), "tail.img": hashlib.sha256(raw[-MIB:]).hexdigest()}
     assert (about["identity"], about["serial"], about["size_bytes"]) == ("wwid:eui.000000000000a000", "SER0000", SIZE)
     for directory, names, files in os.walk(_backup.DIRECTORY):
@@ -83,7 +89,7 @@ def test_table_and_volume_group(disk):
     (kept,) = _backup.keep_device(run, host.seen, devno)
     assert [argv[0] for argv in calls] == ["sfdisk", "vgcfgbackup"] and calls[1][-1] == "vgold"
     assert sorted(os.listdir(kept)) == ["about.json", "head.img", "table.sfdisk", "tail.img", "vg-vgold.vgcfg"]
-    assert _backup.about(kept)["notes"] == []
+    assert about_of(kept)["notes"] == []
 
 
 @pytest.mark.parametrize("name", ["../../etc/x", "-rf", "a b", "", ".", "x" * 200])
@@ -92,14 +98,14 @@ def test_a_group_name_never_becomes_a_path_or_an_option(disk, name):
     host.pv(devno, name)
     (kept,) = _backup.keep_device(no_tool, host.seen, devno)
     assert sorted(os.listdir(kept)) == ["about.json", "head.img", "tail.img"]
-    assert len(_backup.about(kept)["notes"]) == bool(name)
+    assert len(about_of(kept)["notes"]) == bool(name)
 
 
 def test_tools_that_fail_leave_a_note(disk):
     host, devno, _path = disk
     host.pv(host.part(devno, MIB, 20 * MIB), "vgold")
     (kept,) = _backup.keep_device(lambda argv: (5, "", "no\nway\n"), host.seen, devno)
-    assert [note.split(";")[0] for note in _backup.about(kept)["notes"]] == ["sfdisk --dump: no way", "vgcfgbackup vgold: no way"]
+    assert [note.split(";")[0] for note in about_of(kept)["notes"]] == ["sfdisk --dump: no way", "vgcfgbackup vgold: no way"]
 
 
 def test_an_erase_wants_the_metadata_of_every_group(disk):

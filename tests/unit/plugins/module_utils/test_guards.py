@@ -233,4 +233,3 @@ def test_describe():
     assert lines[0] == "nvme0n1  Flash 9000  SER0000  100 GiB  blank"
     host.edit(blank, identity=Identity())
     assert _guards.describe(host.seen, blank) == "nvme0n1  disk  -  100 GiB  blank"
-    assert _guards.names_of(host.seen, [blank, foreign]) == "nvme0n1, nvme1n1"
