@@ -153,6 +153,31 @@ def test_what_stands_half_made_and_is_not_ours_is_refused(bench: Bench, harness:
     harness.must("vgremove -qff foreign")
 
 
+def test_an_inactive_volume_is_activated_and_keeps_what_is_on_it(harness: Harness, undisturbed: dict[str, Any], legs: list[Disk]) -> None:
+    """What it holds is not known before, so that nothing on it is planned with the activation."""
+    spec = spec_of(legs, "one")
+    harness.build(spec["stacks"])
+    (volume,) = spec["stacks"][0]["volumes"]
+    name = f"{spec['stacks'][0]['name']}/{volume['name']}"
+    harness.must(f"echo kept > {volume['mount']}/file; umount {volume['mount']}; lvchange -q -an {name}; udevadm settle")
+    (step,) = next_plan(harness, spec)["steps"]
+    assert (step["action"], step["unfinished"]) == ("logical_volume", True)
+    carry_on(harness, spec)
+    assert harness.must(f"cat {volume['mount']}/file").strip() == "kept"
+    assert comparable(reading_of(harness, spec), legs) == undisturbed["one"]
+
+
+def test_an_inactive_volume_that_is_not_just_ours_is_refused(bench: Bench, harness: Harness, legs: list[Disk]) -> None:
+    """Of the right name, in the right group, and a little smaller."""
+    spec = spec_of(legs, "one")
+    harness.build(spec["stacks"])
+    (volume,) = spec["stacks"][0]["volumes"]
+    name = f"{spec['stacks'][0]['name']}/{volume['name']}"
+    harness.must(f"umount {volume['mount']}; lvreduce -q -f -l -4 {name}; lvchange -q -an {name}; udevadm settle")
+    with bench.untouched():
+        assert_error(harness.module("stack_plan", spec), f"LV {name} has ")
+
+
 # --- the controller, and the power -----------------------------------------------------------------
 
 
