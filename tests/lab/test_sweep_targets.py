@@ -272,7 +272,7 @@ def on_ours(pair: tuple[Disk, Disk]) -> str:
     return f"pvcreate -q {pvs}; vgcreate -q -s 4M fresh {pvs}; lvcreate -q -y -n lv -l 40 -i 2 -I 64k fresh"
 
 
-@pytest.mark.parametrize(("what", "flush_us"), [("partition", 0), ("volume", 0), ("volume", 2000)])
+@pytest.mark.parametrize(("what", "flush_us"), [("partition", 0), pytest.param("volume", 0, marks=pytest.mark.long), ("volume", 2000)])
 def test_a_sweep_with_writes(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], what: str, flush_us: int) -> None:
     """It finds the phase, does not take its own flushes for others' load, and leaves the device as blank as it was, by reading all of it."""
     for disk in pair:

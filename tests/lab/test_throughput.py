@@ -123,7 +123,7 @@ def article() -> Iterator[dict[str, tuple[dict[str, Any], float]]]:
             )
 
 
-@pytest.mark.parametrize("name", ["misaligned", "single", pytest.param("three", marks=pytest.mark.long), pytest.param("separate", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["misaligned", *(pytest.param(name, marks=pytest.mark.long) for name in ("single", "three", "separate"))])
 @pytest.mark.parametrize("job", ["rand_write", pytest.param("seq_write", marks=pytest.mark.long)])
 def test_the_layouts_of_the_article(bench: Bench, harness: Harness, plugged: dict[str, Disk], article: dict[str, Any], name: str, job: str) -> None:
     disks = pair(plugged)
