@@ -177,7 +177,8 @@ def test_a_volume_in_use_and_its_baseline(bench: Bench, harness: Harness, plugge
     with built(bench, harness, disks, LAYOUTS["single"]) as (volume,):
         ext4(harness, volume, "/pl/data")
         before = harness.must("stat -f -c '%f %d' /pl/data")
-        options = {"paths": ["/pl/data"], "scratch_size": "24MiB", "jobs": ["rand_read"], "baseline": home, "precision": 0.2, "min_share": 0.7}
+        # What is looked at here is no figure, so that a busy processor does no harm.
+        options = {"paths": ["/pl/data"], "scratch_size": "24MiB", "jobs": ["rand_read"], "baseline": home, "precision": 0.2, "min_share": 0.5, "max_cpu": 1.0}
         found = measure(harness, **options)
         print("\n".join(found["report"]))
         assert found["jobs"][0]["verdict"] == "pass", found["report"]
