@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from labkit.bench import Bench, Disk
+from labkit.caches import put
 from labkit.crash import DIRECTORY, Witness, read_guest, read_image, witness
 from labkit.harness import Harness
 from labkit.records import SEGMENT_ENTRIES, SLOT_BYTES, SLOTS, Writer, is_state, is_table, judge, log_index, segment_name, slot_of
@@ -169,6 +170,15 @@ def test_the_check_sees_a_file_that_is_gone(written: tuple[Path, int]) -> None:
     assert set(lost_of(home, number)) == {state, *(one for one in entries if segment_name(log_index(one) // SEGMENT_ENTRIES) == last.name)}
 
 
+def test_the_check_replays_a_journal_behind_a_partition_table(written: tuple[Path, int], tmp_path: Path) -> None:
+    home, number = written
+    image, disk = make_image(home.parent, tmp_path / "image"), tmp_path / "disk"
+    subprocess.run(["debugfs", "-w", "-f", "-", image], input="journal_open -c\njournal_write -b 4000 /dev/zero\njournal_close\n", text=True, check=True)
+    assert "needs_recovery" in subprocess.run(["dumpe2fs", "-h", image], capture_output=True, text=True, check=True).stdout
+    disk.write_bytes(bytes(1 << 20) + image.read_bytes())
+    assert judge(read_image(disk, 1 << 20), number).lost == []
+
+
 def test_an_image_beyond_repair_has_nothing(written: tuple[Path, int], tmp_path: Path) -> None:
     home, number = written
     image = make_image(home.parent, tmp_path / "image")
@@ -181,13 +191,6 @@ def test_an_image_beyond_repair_has_nothing(written: tuple[Path, int], tmp_path:
 # --- the machine --------------------------------------------------------------------------------------------------------------
 
 
-def set_cache(harness: Harness, disk: Disk, on: bool) -> None:
-    """By the drive's caching mode page, and by its own word afterwards."""
-    harness.must(f"sdparm -q --{'set' if on else 'clear'}=WCE {disk.path}")
-    said = harness.must(f"sdparm -q --get=WCE {disk.path} || true")  # QEMU's disks have no saved page, which it minds
-    assert said.split()[:2] == ["WCE", str(int(on))], said
-
-
 @contextmanager
 def prepared(bench: Bench, harness: Harness, state: State) -> Iterator[Disk]:
     """The disk with an ext4 of ours on it, mounted, and all of that on the flash."""
@@ -197,7 +200,7 @@ def prepared(bench: Bench, harness: Harness, state: State) -> Iterator[Disk]:
     drive = bench.simulated(disk)
     try:
         harness.build([one])
-        set_cache(harness, disk, state.cache)
+        put(harness, disk, "on" if state.cache else "off")
         if state.remount:
             harness.must(f"mount -o remount,{state.remount} {MOUNT}")
         barriers = "nobarrier" not in harness.must(f"cat /proc/fs/ext4/{Path(disk.part()).name}/options").split()
@@ -208,7 +211,7 @@ def prepared(bench: Bench, harness: Harness, state: State) -> Iterator[Disk]:
     finally:
         drive.set("writeback_ms", HOUR_MS)
         drive.set("plp", 0)
-        set_cache(harness, bench.disks["cut"], True)
+        put(harness, bench.disks["cut"], "on")
         bench.clean()
 
 
