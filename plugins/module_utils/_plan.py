@@ -253,7 +253,10 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     spec = plan.spec
     plan.legs = [Leg(devno, index, seen.geometries[devno]) for index, devno in enumerate(devnos)]
     _check_legs(plan, seen)
-    if plan.refusals or through == "write_cache":
+    if plan.refusals:
+        return
+    if through == "write_cache":
+        _judge_mounts(plan, seen)
         return
     _choose_sizes(plan, seen)
     _plan_partitions(plan, seen)

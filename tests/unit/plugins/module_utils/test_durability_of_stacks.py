@@ -48,7 +48,7 @@ def refused(stacks, host, through="filesystem"):
 # --- plans -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("through", ["partition", "striped_lvm", "filesystem"])
+@pytest.mark.parametrize("through", ["write_cache", "partition", "striped_lvm", "filesystem"])
 @pytest.mark.parametrize("option", ["barrier=0", "nobarrier"])
 def test_no_barriers_over_a_volatile_cache(option, through):
     host = pair()
@@ -56,6 +56,18 @@ def test_no_barriers_over_a_volatile_cache(option, through):
         "pgdata: volume 'data': mount option '%s' on %s: its write cache is on%s; it wants accept: [data_loss_on_power_cut] on the stack, "
         "or power_loss_protection: [SER0000, SER0001], where they have it" % (option, BOTH, UNPROTECTED)
     ]
+
+
+@pytest.mark.parametrize("layout", ["striped", "separate"])
+def test_no_cache_is_set_below_mount_options_that_are_refused(layout):
+    """The role write_cache may come first in a play: what the whole plan refuses, it must refuse too."""
+    host = pair(OFF, OFF)
+    volumes = [{"name": name, "mount": "/" + name, "mount_options": ["noatime", "barrier=0"]} for name in ("one", "two")]
+    if layout == "striped":
+        volumes = [dict(volume, size="40%") for volume in volumes]
+    assert len(refused(spec(host, layout=layout, volumes=volumes, write_cache="on"), host, "write_cache")) == 2
+    plan = make_plan(spec(host, layout=layout, volumes=volumes, write_cache="on", accept=[POWER_CUT]), host.seen, "write_cache")
+    assert [step["action"] for step in plan.steps] == ["write_cache"] and not plan.refusals
 
 
 @pytest.mark.parametrize(
