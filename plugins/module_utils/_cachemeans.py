@@ -38,6 +38,7 @@ class Drives(NamedTuple):
 def drives_of(devno: str, run: Runner, tools: Mapping[str, str]) -> Drives:
     """Ask the drives below a device. Raises PlumblineError where their caches cannot be switched. Nothing is set."""
     seen = Observation(nodes=_sysfs.read_nodes(), mounts=_sysfs.read_mounts())
+    seen.in_force = _sysfs.read_in_force(seen.nodes, seen.mounts)
     legs = _cachestates.legs_of(seen, devno)
     caches = {leg: _cacheio.read_cache(seen.nodes[leg]) for leg in legs}
     was = _cachestates.state_of(seen, legs, caches)

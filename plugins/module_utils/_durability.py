@@ -15,7 +15,7 @@ default gives? What is not known is never taken for safe.
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation, WriteCache
 
@@ -170,6 +170,16 @@ def _last(options: Sequence[str], values: Mapping[str, bool]) -> Tuple[bool, str
 def barriers_on(options: Sequence[str]) -> bool:
     """Whether a mount with these options sends barriers."""
     return _last(options, _BARRIERS)[0]
+
+
+def unflushed(seen: Observation, disks: Iterable[str]) -> List[str]:
+    """Where filesystems without barriers are mounted that lie on any of these disks: what is written there relies on the caches being off."""
+    found = set()
+    for mount in seen.mounts:
+        below = {node.devno for node in seen.disk_of(mount.devno)}
+        if below & set(disks) and not barriers_on(seen.in_force.get(mount.devno) or mount.options):
+            found.add(mount.target)
+    return sorted(found)
 
 
 def data_mode(options: Sequence[str]) -> str:

@@ -96,6 +96,14 @@ def test_who_relies_on_a_cache_that_is_off_is_not_endangered(option):
     assert state_of(seen, ["8:0", "8:16"], {"8:0": ON, "8:16": ON}) is True, "switching off endangers nobody"
 
 
+def test_barriers_that_the_superblock_takes_away_count_too():
+    """What tune2fs -o nobarrier has set is in no list of mounts."""
+    seen = host(*TWO, mounts=[Mount("253:0", "/data", "ext4", ("rw",))])
+    seen.in_force = {"253:0": ("rw", "nobarrier", "data=ordered")}
+    with pytest.raises(PlumblineError, match=r"/data is mounted without barriers .* mount -o remount,barrier=1 /data"):
+        state_of(seen, ["8:0", "8:16"], {"8:0": OFF, "8:16": OFF})
+
+
 def test_no_disk_is_no_state():
     with pytest.raises(PlumblineError, match="no disk below the volume is known"):
         state_of(Observation(), [], {})
