@@ -19,6 +19,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _cache, _cacheio, _cachekeep, _guards, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation, WriteCache
 
@@ -29,11 +30,13 @@ _PACKAGES = {"hdparm": "hdparm", "sdparm": "sdparm", "nvme": "nvme-cli"}
 
 
 class Asked(NamedTuple):
-    """What is asked of one drive. *identity*: refuse where the path is another drive by now."""
+    """What is asked of one drive. *identity*: refuse where the path is another drive by now; *serial*: for messages; *accept*: risks taken on."""
 
     path: str
     state: str
     identity: str = ""
+    serial: str = ""
+    accept: Tuple[str, ...] = ()
 
 
 class Drive(NamedTuple):
@@ -193,7 +196,8 @@ def paused(run: Runner, needed: bool) -> Iterator[None]:
 
 def look(asked: Sequence[Asked], persist: bool, kept: Mapping[str, str]) -> Tuple[Observation, List[Drive]]:
     """Find and ask the drives. *kept*: what the host keeps by now. Raises PlumblineError with every reason why what is asked cannot be meant."""
-    seen = Observation(nodes=_sysfs.read_nodes())
+    seen = Observation(nodes=_sysfs.read_nodes(), mounts=_sysfs.read_mounts())
+    seen.in_force = _sysfs.read_in_force(seen.nodes, seen.mounts)
     names = {node.name: devno for devno, node in seen.nodes.items()}
     seen.links = {link: names[name] for link, name in _sysfs.read_links().items() if name in names}
     reasons: List[str] = []
@@ -226,7 +230,10 @@ def _why_not(seen: Observation, one: Asked, devno: str, wanted: Mapping[str, str
     if not devno:
         from ansible_collections.plumbline.ssd.plugins.module_utils._errors import nearest  # wanted by mistakes only
 
-        return "device %s is not there%s" % (one.path, nearest(one.path.rsplit("/", 1)[-1], seen.links))
+        serial = " (%s)" % one.serial if one.serial else ""
+        return "device %s%s is not there%s; wanted a disk of this host; look whether it is plugged in" % (
+            one.path, serial, nearest(one.path.rsplit("/", 1)[-1], seen.links),
+        )  # fmt: skip
     node = seen.nodes[devno]
     if devno in wanted:
         return "%s is named twice" % _cache.label(node)
@@ -237,12 +244,18 @@ def _why_not(seen: Observation, one: Asked, devno: str, wanted: Mapping[str, str
     return ""
 
 
-def check(seen: Observation, drives: Sequence[Drive], persist: bool, tools: Mapping[str, str]) -> Dict[str, _cachekeep.Entry]:
-    """Everything that can be known before the first drive is set. Returns the entries to keep; raises PlumblineError with every reason."""
+def check(seen: Observation, drives: Sequence[Drive], persist: bool, tools: Mapping[str, str], stated: Sequence[str] = ()) -> Dict[str, _cachekeep.Entry]:
+    """Everything that can be known before the first drive is set. Returns the entries to keep; raises PlumblineError with every reason.
+
+    *stated*: serials of drives of which the operator says that they have power-loss protection.
+    """
     reasons = ["%s: %s" % (drive.name, drive.verdict.refusal) for drive in drives if drive.verdict.refusal]
     named = {drive.devno: drive.asked.state for drive in drives}
     touched = [drive for drive in drives if drive.asked.state != "keep" and drive.verdict.keepable]
     reasons += [reason for reason in (_cache.sharing_reason(seen, drive.devno, named) for drive in touched) if reason]
+    safe = [serial for serial in stated if serial]
+    unsure = [drive for drive in touched if POWER_CUT not in drive.asked.accept and drive.node.identity.serial not in safe]
+    reasons += [reason for reason in (_cache.endangers(seen, drive.devno, drive.before, drive.asked.state) for drive in unsure) if reason]
     entries: Dict[str, _cachekeep.Entry] = {}
     missing = set()
     for drive in touched if persist else [drive for drive in touched if drive.verdict.set]:
@@ -296,11 +309,11 @@ def _twin_controllers(drive: Drive, entry: _cachekeep.Entry) -> List[_guards.Rea
 # --- setting ---------------------------------------------------------------------------------------
 
 
-def apply(run: Runner, asked: Sequence[Asked], persist: bool, tools: Mapping[str, str], dry: bool) -> Outcome:
-    """Bring the write caches to what is asked and keep them so. *dry*: only say what would be done."""
+def apply(run: Runner, asked: Sequence[Asked], persist: bool, tools: Mapping[str, str], dry: bool, stated: Sequence[str] = ()) -> Outcome:
+    """Bring the write caches to what is asked and keep them so. *dry*: only say what would be done; *stated*: as in check()."""
     old, kept_before = read_entries(), read_kept()
     seen, drives = look(asked, persist, kept_before)
-    entries = check(seen, drives, persist, tools)
+    entries = check(seen, drives, persist, tools, stated)
     merged = _cachekeep.merge(old, {drive.node.identity.key: entries.get(drive.node.identity.key) for drive in drives})
     keeps = bool(differing(merged)) or bool(merged and not enabled())
     todo = [drive for drive in drives if drive.verdict.set]

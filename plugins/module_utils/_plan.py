@@ -23,7 +23,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import Wish, plan_caches, step_tools
-from ansible_collections.plumbline.ssd.plugins.module_utils._durability import RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
     Geometry,
@@ -157,7 +157,17 @@ def make_plan(stacks: Sequence[Stack], seen: Observation, through: str = "filesy
 
 def _plan_caches(plans: Sequence[StackPlan], seen: Observation) -> Optional[Dict[str, Any]]:
     """The step of the whole host: a controller's cache is that of all namespaces behind it, in whichever stacks they are."""
-    wishes = [Wish(plan.spec.name, leg.devno, plan.spec.write_cache) for plan in plans for leg in plan.legs]
+    wishes = [
+        Wish(
+            plan.spec.name,
+            leg.devno,
+            plan.spec.write_cache,
+            POWER_CUT in plan.spec.accept,
+            seen.nodes[leg.devno].identity.serial in plan.spec.power_loss_protection,
+        )
+        for plan in plans
+        for leg in plan.legs
+    ]
     step, refusals = plan_caches(seen, wishes)
     for plan in plans:
         plan.refusals += ["%s: %s" % (plan.spec.name, reason) for reason in refusals.get(plan.spec.name, [])]

@@ -10,7 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils import _cache, _cach
 from ansible_collections.plumbline.ssd.plugins.module_utils._cacheset import Asked
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, WriteCache
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Mount, Node, WriteCache
 
 TOOLS = {"hdparm": "/usr/sbin/hdparm", "sdparm": "/usr/bin/sdparm", "nvme": "/usr/sbin/nvme"}
 
@@ -19,6 +19,7 @@ class World:
     """Drives that take commands, or do not, and files below a directory of the test."""
 
     def __init__(self, top, monkeypatch):
+        self.mounts, self.in_force = [], {}
         self.nodes, self.caches, self.calls, self.refuse, self.ignore, self.beliefs = {}, {}, [], set(), set(), {}
         self.after = None  # called behind every command
         for name in ("RULES", "SCRIPT", "SERVICE", "TIMER", "STATE"):
@@ -37,6 +38,8 @@ class World:
         monkeypatch.setattr(_cacheset, "_rescan", self.rescan)
         monkeypatch.setattr(_cacheset._sysfs, "read_nodes", lambda: self.nodes)
         monkeypatch.setattr(_cacheset._sysfs, "read_links", dict)
+        monkeypatch.setattr(_cacheset._sysfs, "read_mounts", lambda: self.mounts)
+        monkeypatch.setattr(_cacheset._sysfs, "read_in_force", lambda nodes, mounts: self.in_force)
         monkeypatch.setattr(_cacheset, "_kernel_name", lambda path: path.rsplit("/", 1)[-1])
         monkeypatch.setattr(_cacheio, "read_cache", lambda node: self.caches[node.name])
         monkeypatch.setattr(_cacheio, "controllers", lambda node: ["/dev/" + node.identity.controller])
@@ -71,9 +74,9 @@ class World:
             self.after(name)
         return 0, "", ""
 
-    def apply(self, *asked, persist=True, dry=False, tools=None):
-        drives = [Asked("/dev/" + name, state) for name, state in asked]
-        return _cacheset.apply(self.run, drives, persist, TOOLS if tools is None else tools, dry)
+    def apply(self, *asked, persist=True, dry=False, tools=None, accept=(), stated=()):
+        drives = [Asked("/dev/" + name, state, accept=accept) for name, state in asked]
+        return _cacheset.apply(self.run, drives, persist, TOOLS if tools is None else tools, dry, stated)
 
     def states(self):
         return [_cache.state_of(cache) for cache in self.caches.values()]
@@ -255,6 +258,32 @@ def test_a_partition_is_not_meant(world):
     three(world)
     world.nodes["8:9"] = world.nodes["8:0"]._replace(devno="8:9", name="sda1", kind="part")
     assert "wanted the whole disk" in fails(world, ("sda1", "off"))
+
+
+def test_a_drive_that_is_not_there_is_named_with_its_serial(world):
+    with pytest.raises(PlumblineError, match=r"device /dev/sdx \(S9\) is not there.*; wanted a disk of this host"):
+        _cacheset.apply(world.run, [Asked("/dev/sdx", "off", serial="S9")], True, TOOLS, False)
+
+
+@pytest.mark.parametrize("by", ["mount", "superblock"])
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_cache_is_not_switched_on_below_a_filesystem_without_barriers(world, by, dry):
+    world.drive("sda", ON)
+    world.drive("sdb", OFF)
+    world.mounts = [Mount("8:0", "/a", "ext4", ("rw",)), Mount("8:1", "/b", "ext4", ("rw", "nobarrier") if by == "mount" else ("rw",))]
+    world.in_force = {"8:1": ("rw", "nobarrier")} if by == "superblock" else {}
+    said = fails(world, ("sda", "off"), ("sdb", "on"), dry=dry)
+    assert "device sdb (S-sdb): its write cache is off, and /b is mounted on it without barriers" in said
+    assert "mount -o remount,barrier=1 /b, or accept: [data_loss_on_power_cut]" in said
+    assert not world.calls and world.states() == ["on", "off"]
+    world.apply(("sdb", "off"), dry=dry)  # as it is
+
+
+@pytest.mark.parametrize("more", [{"accept": ("data_loss_on_power_cut",)}, {"stated": ("S-sdb",)}])
+def test_what_is_accepted_may_be_switched_on(world, more):
+    world.drive("sdb", OFF)
+    world.mounts = [Mount("8:0", "/b", "ext4", ("rw", "nobarrier"))]
+    assert world.apply(("sdb", "on"), **more).changed and world.states() == ["on"]
 
 
 def test_devices_that_moved_since_the_plan(world):
