@@ -95,22 +95,33 @@ def differing(entries: Sequence[_cachekeep.Entry]) -> Dict[str, str]:
     return {path: text for path, text in wanted.items() if _read(path) != text or (not text and os.path.lexists(path))}
 
 
-def enabled() -> bool:
-    """Whether systemd starts the timer and the service at boot, or there is no systemd that could."""
-    return not has_systemd() or all(os.path.islink(path) for path in _cachekeep.WANTS)
+def at_work(run: Runner) -> bool:
+    """Whether systemd starts the timer and the service at boot, and the timer runs by now; or there is no systemd that could.
+
+    A timer rests while a cache is switched: what is killed meanwhile leaves it so, and so does whoever stops it by hand.
+    """
+    if not has_systemd():
+        return True
+    return all(os.path.islink(path) for path in _cachekeep.WANTS) and run(["systemctl", "is-active", "--quiet", _cachekeep.UNITS[0]])[0] == 0
 
 
-def read_kept() -> Dict[str, str]:
-    """Identity → the state that is kept, for an observation; empty where files are missing or were changed by others."""
+def there(tool: str) -> bool:
+    """Whether what a rule runs can be run: packages are removed, and rules do not mind."""
+    return os.access(tool, os.X_OK)
+
+
+def read_kept(run: Runner) -> Dict[str, str]:
+    """Identity → the state that is kept, for an observation; empty where files are missing or were changed by others, or nothing works by them."""
     entries = read_entries()
-    intact = not entries or (enabled() and not differing(entries))
-    return _cachekeep.kept_states(entries, intact, _read(_cachekeep.RULES))
+    intact = not entries or (not differing(entries) and at_work(run))
+    kept = _cachekeep.kept_states(entries, intact, _read(_cachekeep.RULES))
+    return {**kept, **{entry.identity: "" for entry in entries if not there(entry.tool)}}
 
 
 def keep(run: Runner, entries: Sequence[_cachekeep.Entry]) -> bool:
     """Bring rule, script, timer and state to these entries. Returns whether anything changed; a failure leaves what was there."""
     stale = differing(entries)
-    if not stale and (not entries or enabled()):
+    if not stale and (not entries or at_work(run)):
         return False
     old = {path: _read(path) if os.path.lexists(path) else None for path in stale}
     try:
@@ -155,7 +166,7 @@ def _start(run: Runner, stale: Mapping[str, str]) -> None:
     """Units that are new or changed are read, and the timer runs; the first look at the drives is the service's own."""
     if not has_systemd():
         return
-    if _cachekeep.SERVICE in stale or _cachekeep.TIMER in stale or not enabled():
+    if _cachekeep.SERVICE in stale or _cachekeep.TIMER in stale or not at_work(run):
         _must(run(["systemctl", "enable", "--quiet", *_cachekeep.UNITS]), "the timer that looks after the write caches could not be enabled")
         _must(run(["systemctl", "restart", "--quiet", _cachekeep.UNITS[0]]), "the timer that looks after the write caches could not be started")
 
@@ -311,11 +322,11 @@ def _twin_controllers(drive: Drive, entry: _cachekeep.Entry) -> List[_guards.Rea
 
 def apply(run: Runner, asked: Sequence[Asked], persist: bool, tools: Mapping[str, str], dry: bool, stated: Sequence[str] = ()) -> Outcome:
     """Bring the write caches to what is asked and keep them so. *dry*: only say what would be done; *stated*: as in check()."""
-    old, kept_before = read_entries(), read_kept()
+    old, kept_before = read_entries(), read_kept(run)
     seen, drives = look(asked, persist, kept_before)
     entries = check(seen, drives, persist, tools, stated)
     merged = _cachekeep.merge(old, {drive.node.identity.key: entries.get(drive.node.identity.key) for drive in drives})
-    keeps = bool(differing(merged)) or bool(merged and not enabled())
+    keeps = bool(differing(merged)) or bool(merged and not at_work(run))
     todo = [drive for drive in drives if drive.verdict.set]
     changed = keeps or bool(todo) or any(drive.verdict.rescan for drive in drives)
     after = {drive.devno: drive.before for drive in drives}

@@ -71,7 +71,7 @@ def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Ite
     targets = _targets(seen, ask)
     for devno in targets:
         _read_device(seen, devno, overrides)
-    seen.kept = _cacheset.read_kept()
+    seen.kept = _cacheset.read_kept(run)
     _read_filesystems(seen, targets)
     _read_signatures(run, seen, targets)
     if ask.prove:

@@ -19,7 +19,7 @@ class World:
     """Drives that take commands, or do not, and files below a directory of the test."""
 
     def __init__(self, top, monkeypatch):
-        self.mounts, self.in_force = [], {}
+        self.mounts, self.in_force, self.stopped, self.removed = [], {}, False, set()
         self.nodes, self.caches, self.calls, self.refuse, self.ignore, self.beliefs = {}, {}, [], set(), set(), {}
         self.after = None  # called behind every command
         for name in ("RULES", "SCRIPT", "SERVICE", "TIMER", "STATE"):
@@ -31,6 +31,7 @@ class World:
         monkeypatch.setattr(_cachekeep, "WANTS", (self.wants,))
         monkeypatch.setattr(_cachekeep, "MODES", {_cachekeep.STATE: 0o600, _cachekeep.SCRIPT: 0o755})
         monkeypatch.setattr(_cacheset, "has_systemd", lambda: False)
+        monkeypatch.setattr(_cacheset, "there", lambda tool: tool not in self.removed)
         monkeypatch.setattr(_cacheset, "flush", lambda drive: self.calls.append("flush %s" % drive.node.name))
         monkeypatch.setattr(_cacheset, "_raw", lambda path: "raw-" + path.split("/")[4])
         monkeypatch.setattr(_cacheset, "_BELIEF_SECONDS", 0.2)
@@ -58,8 +59,12 @@ class World:
 
     def run(self, argv):
         self.calls.append(" ".join(argv))
-        if argv[:2] == ["systemctl", "enable"]:
+        if argv[:2] == ["systemctl", "enable"] and not os.path.lexists(self.wants):
             os.symlink(_cachekeep.TIMER, self.wants)
+        if argv[:2] == ["systemctl", "is-active"]:
+            return 3 if self.stopped else 0, "", ""
+        if argv[0] == "systemctl" and _cachekeep.UNITS[0] in argv and argv[1] in ("stop", "start", "restart"):
+            self.stopped = argv[1] == "stop"
         if os.path.basename(argv[0]) not in ("hdparm", "sdparm", "nvme"):
             return 0, "", ""
         name = next(word for word in argv if word.startswith("/dev/"))[5:]
@@ -397,7 +402,7 @@ def test_tools_have_one_path(tmp_path):
 
 
 def systemd(world):
-    return [call for call in world.calls if call.startswith(("systemctl", "udevadm"))]
+    return [call for call in world.calls if call.startswith(("systemctl", "udevadm")) and "is-active" not in call]
 
 
 def test_units_are_enabled_once_and_gone_with_the_last_drive(world, monkeypatch):
@@ -411,7 +416,13 @@ def test_units_are_enabled_once_and_gone_with_the_last_drive(world, monkeypatch)
     assert systemd(world) == ["udevadm control --reload"]
     world.calls = []
     world.apply(("sdb", "on"))  # the timer must not set it back meanwhile
-    assert systemd(world) == ["systemctl stop --quiet %s %s" % (timer, service), "udevadm control --reload", "systemctl start --quiet %s" % timer]
+    assert systemd(world) == [
+        "systemctl stop --quiet %s %s" % (timer, service),
+        "systemctl enable --quiet %s %s" % (timer, service),
+        "systemctl restart --quiet %s" % timer,
+        "udevadm control --reload",
+        "systemctl start --quiet %s" % timer,
+    ]
     world.calls = []
     os.unlink(_cachekeep.SERVICE)
     world.apply(("sda", "keep"), ("sdb", "keep"))
@@ -425,8 +436,27 @@ def test_a_timer_that_was_disabled_is_damage(world, monkeypatch):
     three(world)
     world.apply(("sda", "off"))
     os.unlink(world.wants)
-    assert set(_cacheset.read_kept().values()) == {""}
-    assert world.apply(("sda", "off")).changed and set(_cacheset.read_kept().values()) == {"off"}
+    assert set(_cacheset.read_kept(world.run).values()) == {""}
+    assert world.apply(("sda", "off")).changed and set(_cacheset.read_kept(world.run).values()) == {"off"}
+
+
+def test_a_timer_that_does_not_run_is_damage(world, monkeypatch):
+    """A module that was killed while it rested, or somebody's hand."""
+    monkeypatch.setattr(_cacheset, "has_systemd", lambda: True)
+    three(world)
+    world.apply(("sda", "off"))
+    world.stopped = True
+    assert set(_cacheset.read_kept(world.run).values()) == {""}
+    assert world.apply(("sda", "off"), dry=True).changed and world.stopped
+    assert world.apply(("sda", "off")).changed and not world.stopped and set(_cacheset.read_kept(world.run).values()) == {"off"}
+    assert not world.apply(("sda", "off")).changed
+
+
+def test_a_tool_that_was_removed_keeps_nothing(world):
+    three(world)
+    world.apply(("sda", "off"), ("sdb", "off"))
+    world.removed = {"/usr/sbin/hdparm"}
+    assert _cacheset.read_kept(world.run) == {"wwid:naa.sda": "", "wwid:naa.sdb": "off"}
 
 
 def test_a_timer_that_does_not_start_takes_all_back(world, monkeypatch):
