@@ -352,26 +352,28 @@ def undoing(run: Runner, tools: Mapping[str, str]) -> Iterator[List[Drive]]:
     try:
         yield done
     except (PlumblineError, OSError) as fault:
-        stuck = []
+        stuck, back = [], []
         for drive in reversed(done):
             try:
-                put_back(run, tools, drive)
+                if put_back(run, tools, drive):
+                    back.append(drive.name)
             except PlumblineError as second:
                 stuck.append(second.msg)
         told = fault if isinstance(fault, PlumblineError) else PlumblineError("%s could not be written: %s" % (fault.filename, fault.strerror or fault))
-        tail = "; this could not be put back: %s" % "; ".join(stuck) if stuck else "; what was set before it was put back" if len(done) > 1 else ""
+        tail = ("; put back: %s" % ", ".join(back) if back else "") + ("; this could not be put back: %s" % "; ".join(stuck) if stuck else "")
         raise PlumblineError(told.msg + tail, told.reasons) from fault
 
 
-def put_back(run: Runner, tools: Mapping[str, str], drive: Drive) -> None:
-    """Give a drive its state before, and its saved one. One that is gone, or never changed, is left."""
+def put_back(run: Runner, tools: Mapping[str, str], drive: Drive) -> bool:
+    """Give a drive its state before, and its saved one. Returns whether it was told so; one that is gone, or never changed, is left."""
     found = _cacheio.read_cache(drive.node)
     if found.fault or found == drive.before or drive.before.enabled is None:
-        return
+        return False
     if drive.before.saved is not None and found.saved != drive.before.saved:
         set_drive(run, tools, drive, "on" if drive.before.saved else "off", True)
     if _cacheio.read_cache(drive.node).enabled != drive.before.enabled:
         set_drive(run, tools, drive, _cache.state_of(drive.before), False)
+    return True
 
 
 def set_drive(run: Runner, tools: Mapping[str, str], drive: Drive, state: str, save: bool) -> None:

@@ -174,7 +174,8 @@ def test_a_drive_that_refuses_takes_all_back(world):
     three(world)
     world.refuse.add("nvme0")
     said = fails(world, ("sda", "off"), ("sdb", "off"), ("nvme0n1", "off"))
-    assert "device nvme0n1 (S-nvme0n1): its write cache is on and nvme refused to change it: nvme0: Invalid field" in said and "put back" in said
+    assert "device nvme0n1 (S-nvme0n1): its write cache is on and nvme refused to change it: nvme0: Invalid field" in said
+    assert "; put back: device sdb (S-sdb), device sda (S-sda)" in said
     assert world.states() == ["on"] * 3 and not world.kept()
 
 
@@ -377,7 +378,9 @@ def test_a_cache_that_would_drop_flushes_is_not_left_on(world):
     world.beliefs["sdb"] = "write through"
     world.mended = False
     world.drive("sdb", OFF)
-    assert "flushes would be dropped" in fails(world, ("sdb", "on")) and world.states() == ["off"] and not world.kept()
+    said = fails(world, ("sdb", "on"))
+    assert "flushes would be dropped" in said and said.endswith("; put back: device sdb (S-sdb)")
+    assert world.states() == ["off"] and not world.kept()
 
 
 def test_dropped_flushes_that_were_there_before_are_a_finding(world):
