@@ -373,6 +373,8 @@ def put_back(run: Runner, tools: Mapping[str, str], drive: Drive) -> bool:
         set_drive(run, tools, drive, "on" if drive.before.saved else "off", True)
     if _cacheio.read_cache(drive.node).enabled != drive.before.enabled:
         set_drive(run, tools, drive, _cache.state_of(drive.before), False)
+    # The kernel may have looked meanwhile, and would go on believing that there is nothing to flush.
+    settle_belief(drive._replace(asked=drive.asked._replace(state=_cache.state_of(drive.before))), _cacheio.read_cache(drive.node))
     return True
 
 

@@ -362,6 +362,22 @@ def test_a_saved_page_is_put_back_too(world):
     assert world.caches["sdb"] == WriteCache(True, True, True, True)
 
 
+def test_what_is_put_back_on_gets_its_flushes_back(world, monkeypatch):
+    """The kernel has looked at the drive that saved its state, and only then something fails."""
+    world.drive("sdb", WriteCache(True, True, True, True))
+
+    def full(texts):
+        assert world.beliefs["sdb"] == "write through"
+        raise OSError(28, "No space left on device", _cachekeep.RULES)
+
+    monkeypatch.setattr(_cacheset, "_write", full)
+    assert "put back: device sdb (S-sdb)" in fails(world, ("sdb", "off"))
+    assert world.caches["sdb"] == WriteCache(True, True, True, True) and world.beliefs["sdb"] == "write back"
+    world.mended, world.beliefs = False, {"sdb": "write back"}
+    monkeypatch.setattr(_cacheset, "_rescan", lambda node: world.beliefs.update(sdb="write through"))
+    assert "this could not be put back: device sdb (S-sdb): its write cache is on and the kernel goes on believing" in fails(world, ("sdb", "off"))
+
+
 def test_a_belief_write_back_over_a_cache_that_is_off_is_left_alone(world):
     world.drive("sdb", ON)
     assert world.apply(("sdb", "off")).devices[0]["belief"] == "write back" and "rescan sdb" not in world.calls
