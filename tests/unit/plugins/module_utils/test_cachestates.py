@@ -203,7 +203,7 @@ def test_a_drive_that_comes_round_is_put_back(tmp_path, monkeypatch):
             drives.refuse("a", True)
             helper = os.fork()
             if helper == 0:
-                time.sleep(0.5)
+                time.sleep(0.2)  # of 1.2 s in which it is told again
                 drives.obey("a")
                 os._exit(0)
     finally:
@@ -218,7 +218,7 @@ def test_a_drive_that_did_not_stay_switched_is_no_measurement(tmp_path):
     assert drives.state("a")
 
 
-def wait_for(condition, seconds=5):
+def wait_for(condition, seconds=30):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "not within %s s" % seconds
@@ -264,7 +264,7 @@ def _parent(name):
 
 def test_put_back_when_its_time_is_up(tmp_path):
     drives = Drives(tmp_path, {"a": True})
-    with pytest.raises(PlumblineError, match="switched by somebody else"), turned(drives.means(), ["a"], True, 0.2):
+    with pytest.raises(PlumblineError, match="switched by somebody else"), turned(drives.means(), ["a"], True, 1.5):
         wait_for(lambda: drives.state("a"))
     assert drives.state("a")
 
@@ -276,7 +276,7 @@ def test_the_second_process_keeps_no_output_open(tmp_path):
     module = os.fork()
     if module == 0:
         os.dup2(write, 1)
-        drives.set = lambda leg, on: time.sleep(1) if on and (tmp_path / "within").exists() else Drives.set(drives, leg, on)
+        drives.set = lambda leg, on: time.sleep(4) if on and (tmp_path / "within").exists() else Drives.set(drives, leg, on)
         with turned(drives.means(), ["a"], True, 60):
             (tmp_path / "within").touch()
             time.sleep(60)
@@ -286,7 +286,7 @@ def test_the_second_process_keeps_no_output_open(tmp_path):
     os.kill(module, signal.SIGKILL)
     os.waitpid(module, 0)
     began = time.monotonic()
-    assert os.read(read, 1) == b"" and time.monotonic() - began < 0.9
+    assert os.read(read, 1) == b"" and time.monotonic() - began < 3
     os.close(read)
     drives.put("a", True)
     wait_for(lambda: drives.log() and drives.log()[-1] == "release")
