@@ -22,6 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, 
 from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import CachingPage
 
 TOOLS = {"ata": "hdparm", "scsi": "sdparm", "nvme": "nvme"}
+PACKAGES = {"hdparm": "hdparm", "sdparm": "sdparm", "nvme": "nvme-cli"}  # of the tools, in every family of distributions
 
 _ONCS_SELECT = 1 << 4  # the controller knows Save and Select
 _SAVEABLE, _CHANGEABLE = 1, 1 << 2

@@ -50,7 +50,8 @@ def _need_tools(seen: Observation, legs: Sequence[str], tools: Mapping[str, str]
     wanted = {_cache.TOOLS[_cache.bus_word(seen.nodes[leg])] for leg in legs}
     missing = sorted(wanted - set(tools))
     if missing:
-        raise PlumblineError("cache_states: %s is not on this host, and sets the write cache; install it" % ", ".join(missing))
+        words = (", ".join(missing), ", ".join(_cache.PACKAGES[tool] for tool in missing))
+        raise PlumblineError("cache_states: %s is not on this host, and sets the write cache; install the package %s" % words)
 
 
 def _means(seen: Observation, run: Runner, tools: Mapping[str, str]) -> _cachestates.Means:

@@ -26,7 +26,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, 
 Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
 
 _BELIEF_SECONDS = 3.0  # libata looks at a drive again by itself after SET FEATURES, a moment later (ata_scsi_dev_rescan)
-_PACKAGES = {"hdparm": "hdparm", "sdparm": "sdparm", "nvme": "nvme-cli"}
 
 
 class Asked(NamedTuple):
@@ -282,7 +281,7 @@ def check(seen: Observation, drives: Sequence[Drive], persist: bool, tools: Mapp
                 reasons.append("%s: its setting cannot be kept over a reboot: %s; wanted persist: false" % (drive.name, why))
             reasons += [reason.line(drive.name) for reason in twins]
             entries[entry.identity] = entry
-    reasons += ["%s is not on this host, and sets the write cache; install the package %s" % (tool, _PACKAGES[tool]) for tool in sorted(missing)]
+    reasons += ["%s is not on this host, and sets the write cache; install the package %s" % (tool, _cache.PACKAGES[tool]) for tool in sorted(missing)]
     if reasons:
         raise PlumblineError("nothing was set. %s" % reasons[0], list(dict.fromkeys(reasons)))
     return entries

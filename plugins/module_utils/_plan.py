@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._cache import Wish, plan_caches, step_tools
+from ansible_collections.plumbline.ssd.plugins.module_utils._cache import PACKAGES, Wish, plan_caches, step_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
@@ -50,7 +50,6 @@ _PACKAGES = {
     "fedora": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
     "suse": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
 }
-_CACHE_PACKAGES = {"hdparm": "hdparm", "sdparm": "sdparm", "nvme": "nvme-cli"}  # in every family
 _FAMILIES = {
     "debian": "debian",
     "ubuntu": "debian",
@@ -187,7 +186,7 @@ def missing_packages(seen: Observation, stacks: Sequence[Stack], through: str) -
 def packages_of(seen: Observation, wanted: Iterable[str]) -> List[str]:
     """The packages of the host's distribution that bring those of these tools that are not there."""
     family = next((_FAMILIES[word] for word in seen.distribution if word in _FAMILIES), "debian")
-    packages = {**_PACKAGES[family], **_CACHE_PACKAGES}
+    packages = {**_PACKAGES[family], **PACKAGES}
     return sorted({packages[tool] for tool in wanted if tool not in seen.tools})
 
 
