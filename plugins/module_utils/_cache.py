@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._ata import AtaCache
-from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, WRITE_BACK, WRITE_THROUGH, unflushed
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, WRITE_BACK, WRITE_THROUGH, droppers, name_mapped, unflushed
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import CachingPage
 
@@ -179,12 +179,22 @@ def sharing_reason(seen: Observation, devno: str, wanted: Mapping[str, str]) -> 
     return ""
 
 
-def endangers(seen: Observation, devno: str, cache: WriteCache, wanted: str) -> str:
-    """Why a cache that is off may not be switched on: what is written without barriers is safe with it off, and lost at a power cut with it on."""
-    if wanted != "on" or cache.enabled is not False or cache.protected:
+def endangers(seen: Observation, devno: str, cache: WriteCache, wanted: str, accepted: bool) -> str:
+    """Why a cache that is off may not be switched on: what is written without flushes is safe with it off, and lost at a power cut with it on.
+
+    *accepted*: somebody's word allows that, where it is the filesystem that sends none. Flushes that the kernel drops are allowed by no word.
+    """
+    if wanted != "on" or cache.enabled is not False:
         return ""
+    mapped = droppers(seen, devno)
+    if mapped:
+        return (
+            "%s: its write cache is off, and the kernel believes 'write through' of %s above it, where every flush would be dropped with the cache on; wanted "
+            "'write back'; unmount and deactivate what lies on the drive (vgchange -an), set the cache by the role write_cache, and activate it again"
+            % (label(seen.nodes[devno]), name_mapped(mapped))
+        )
     mounts = unflushed(seen, [devno])
-    if not mounts:
+    if not mounts or accepted or cache.protected:
         return ""
     return (
         "%s: its write cache is off, and %s mounted on it without barriers: with the cache on a power cut would lose what was acknowledged there; "
@@ -263,8 +273,7 @@ def plan_caches(seen: Observation, wishes: Sequence[Wish]) -> Tuple[Optional[Dic
             refusals.setdefault(wish.stack, []).append("%s: %s" % (label(node), verdict.refusal))
             continue
         reason = sharing_reason(seen, wish.devno, wanted) if verdict.keepable else ""
-        if not reason and not wish.accepted and not wish.stated:
-            reason = endangers(seen, wish.devno, cache, wish.state)
+        reason = reason or endangers(seen, wish.devno, cache, wish.state, wish.accepted or wish.stated)
         if reason:
             refusals.setdefault(wish.stack, []).append(reason)
             continue

@@ -263,9 +263,11 @@ def check(seen: Observation, drives: Sequence[Drive], persist: bool, tools: Mapp
     named = {drive.devno: drive.asked.state for drive in drives}
     touched = [drive for drive in drives if drive.asked.state != "keep" and drive.verdict.keepable]
     reasons += [reason for reason in (_cache.sharing_reason(seen, drive.devno, named) for drive in touched) if reason]
-    safe = [serial for serial in stated if serial]
-    unsure = [drive for drive in touched if POWER_CUT not in drive.asked.accept and drive.node.identity.serial not in safe]
-    reasons += [reason for reason in (_cache.endangers(seen, drive.devno, drive.before, drive.asked.state) for drive in unsure) if reason]
+    for drive in touched:
+        serial = drive.node.identity.serial
+        accepted = POWER_CUT in drive.asked.accept or (bool(serial) and serial in stated)
+        reason = _cache.endangers(seen, drive.devno, drive.before, drive.asked.state, accepted)
+        reasons += [reason] if reason else []
     entries: Dict[str, _cachekeep.Entry] = {}
     missing = set()
     for drive in touched if persist else [drive for drive in touched if drive.verdict.set]:

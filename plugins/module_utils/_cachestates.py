@@ -22,7 +22,7 @@ import time
 from typing import Callable, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import label
-from ansible_collections.plumbline.ssd.plugins.module_utils._durability import unflushed
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import droppers, name_mapped, unflushed
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation, WriteCache
 
@@ -78,6 +78,11 @@ def _reasons(seen: Observation, leg: str, legs: Sequence[str], cache: WriteCache
         return ["it says that its write cache cannot be switched; leave cache_states out"]
     if cache.enabled and node.write_cache == "write through":
         return ["its write cache is on and the kernel believes 'write through', so that no flush is ever sent; wanted 'write back'; mend that first"]
+    mapped = droppers(seen, leg)
+    if mapped:
+        what = "with the cache on no flush would reach it"
+        remedy = "wanted 'write back'; deactivate and activate it (vgchange -an, -ay) while the cache is on"
+        return ["the kernel believes 'write through' of %s above it, so that %s; %s" % (name_mapped(mapped), what, remedy)]
     controller = node.identity.controller
     others = [
         one.name for one in seen.nodes.values()

@@ -75,6 +75,14 @@ def test_a_cache_that_is_never_flushed_is_refused():
     assert state_of(seen, ["8:0"], {"8:0": OFF}) is False  # as a kernel should
 
 
+@pytest.mark.parametrize("cache", [ON, OFF])
+def test_a_mapped_device_that_drops_flushes_is_refused(cache):
+    seen = host(*TWO)
+    seen.nodes["253:0"] = seen.nodes["253:0"]._replace(write_cache="write through", title="vg-data")
+    with pytest.raises(PlumblineError, match=r"device sda .* the kernel believes 'write through' of dm-0 \(vg-data\) above it"):
+        state_of(seen, ["8:0", "8:16"], {"8:0": cache, "8:16": cache})
+
+
 @pytest.mark.parametrize("legs, refused", [(["259:0"], True), (["259:0", "259:1"], False)])
 def test_a_controller_is_switched_whole_or_not_at_all(legs, refused):
     seen = host(disk("259:0", "nvme0n1", "nvme0"), disk("259:1", "nvme0n2", "nvme0"), disk("259:2", "nvme1n1", "nvme1"))

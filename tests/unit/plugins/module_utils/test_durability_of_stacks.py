@@ -305,6 +305,32 @@ def test_what_the_kernel_believes(cache, belief, transport):
         assert levels == [("warning", "write_cache", "nvme0n1 (SER0000)")]
 
 
+@pytest.mark.parametrize("belief", ["write back", "write through"])
+@pytest.mark.parametrize(
+    ("cache", "transport", "level"),
+    [
+        (ON, "nvme", "error"),
+        (ON, "sata", "error"),
+        (OFF, "nvme", "warning"),
+        (OFF, "sata", "warning"),
+        (OFF._replace(saved=False), "scsi", ""),
+        (NONE, "nvme", ""),
+    ],
+)
+def test_a_mapped_device_that_drops_flushes_counts_like_the_drive(cache, transport, level, belief):
+    """Made while the cache was off, and never looking again: what is believed of the drive does not matter then."""
+    host = pair(cache, NONE, belief=belief, transport=transport)
+    devno = mounted(host)
+    host.edit(devno, write_cache="write through")
+    lines = found(host, devno)
+    assert [one[0] for one in lines] == ([level] if level else [])
+    for one in lines:
+        assert "drops flushes" in one[3] and ": at dm-0 (pgdata-data); wanted a kernel that believes 'write back' of it" in one[3] and "SER0000" in one[3]
+    host.edit(devno, write_cache="write back")
+    if cache == ON and belief == "write back":
+        assert found(host, devno) == []
+
+
 def test_a_belief_is_judged_without_a_mount_too():
     host = pair(ON, ON, belief="write through")
     host.build(one_volume(host), limit=4)
