@@ -135,10 +135,14 @@ def keep(run: Runner, entries: Sequence[_cachekeep.Entry]) -> bool:
         if _cachekeep.RULES in stale:
             run(["udevadm", "control", "--reload"])  # it looks by itself too, but every three seconds only
     except BaseException:
-        with contextlib.suppress(OSError, PlumblineError):
-            if entries and not old.get(_cachekeep.TIMER, "there"):
+        if entries and not old.get(_cachekeep.TIMER, "there"):
+            with contextlib.suppress(OSError, PlumblineError):
                 _stop(run)
-            _write({path: text or "" for path, text in old.items()})
+            with contextlib.suppress(OSError):
+                _disable()
+        for path, text in old.items():  # each as far as it goes: one that fails must not leave the others, which would set the drive again
+            with contextlib.suppress(OSError):
+                _write({path: text or ""})
         raise
     return True
 
@@ -177,6 +181,11 @@ def _stop(run: Runner) -> None:
             if os.path.lexists(path):
                 _must(run(["systemctl", "stop", "--quiet", unit]), "%s could not be stopped" % unit)
                 run(["systemctl", "reset-failed", "--quiet", unit])  # or systemd goes on showing a unit that is gone
+    _disable()
+
+
+def _disable() -> None:
+    """What `systemctl disable` does."""
     for path in _cachekeep.WANTS:
         if os.path.lexists(path):
             os.unlink(path)

@@ -478,11 +478,12 @@ def test_a_tool_that_was_removed_keeps_nothing(world):
     assert _cacheset.read_kept(world.run) == {"wwid:naa.sda": "", "wwid:naa.sdb": "off"}
 
 
-def test_a_timer_that_does_not_start_takes_all_back(world, monkeypatch):
+@pytest.mark.parametrize("refused", [("restart",), ("restart", "stop", "is-active")], ids=["restart", "all"])
+def test_a_timer_that_does_not_start_takes_all_back(world, monkeypatch, refused):
     monkeypatch.setattr(_cacheset, "has_systemd", lambda: True)
     three(world)
     run = world.run
-    world.run = lambda argv: (1, "", "no such bus") if argv[:2] == ["systemctl", "restart"] else run(argv)
+    world.run = lambda argv: (1, "", "no such bus") if argv[0] == "systemctl" and argv[1] in refused else run(argv)
     assert "could not be started: no such bus" in fails(world, ("sda", "off"))
     assert world.states() == ["on"] * 3 and not world.kept() and not os.path.lexists(world.wants)
     assert not any(os.path.exists(path) for path in _cachekeep.files([]))
