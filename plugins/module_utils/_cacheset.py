@@ -19,7 +19,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _cache, _cacheio, _cachekeep, _guards, _sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, droppers, name_mapped
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation, WriteCache
 
@@ -352,6 +352,8 @@ def apply(run: Runner, asked: Sequence[Asked], persist: bool, tools: Mapping[str
             beliefs = {drive.devno: settle_belief(drive, after[drive.devno]) for drive in drives}
             keep(run, merged)
     devices = [describe(drive, after[drive.devno], beliefs[drive.devno], entries, kept_before, dry) for drive in drives]
+    for drive, device in zip(drives, devices):
+        device["findings"] += dropped_above(seen, drive, after[drive.devno], dry)
     return Outcome(changed, devices, _diff(devices))
 
 
@@ -522,6 +524,15 @@ def findings(drive: Drive, found: WriteCache, belief: str, kept: str, dry: bool)
     if _cache.believed_wrongly(found, belief) and not (dry and (drive.verdict.rescan or drive.verdict.set)):
         told.append(_finding("error", drive, "its volatile write cache is on and the kernel believes 'write through': flushes are dropped", "'write back'"))
     return told
+
+
+def dropped_above(seen: Observation, drive: Drive, found: WriteCache, dry: bool) -> List[Dict[str, str]]:
+    """A finding where the kernel would flush the drive, and something above it lets no flush through."""
+    mapped = droppers(seen, drive.devno) if found.present and found.enabled and not (dry and drive.verdict.set) else []
+    if not mapped:
+        return []
+    text = "its volatile write cache is on and the kernel believes 'write through' of %s above it: flushes are dropped" % name_mapped(mapped)
+    return [_finding("error", drive, text, "'write back', by deactivating and activating it (vgchange -an, -ay)")]
 
 
 def _finding(level: str, drive: Drive, found: str, wanted: str) -> Dict[str, str]:

@@ -408,6 +408,21 @@ def test_dropped_flushes_that_were_there_before_are_a_finding(world):
     assert world.apply(("nvme0n1", "on")).devices[0]["findings"][0]["level"] == "error"
 
 
+def test_a_mapped_device_that_drops_flushes_is_a_finding_and_refuses_on(world):
+    world.drive("sda", ON)
+    world.drive("sdb", OFF)
+    volume = Node("253:0", "dm-0", "lvm", 1 << 30, Limits(512, 512), title="vg-data", slaves=("8:0", "8:1"), write_cache="write through")
+    world.nodes["253:0"] = volume
+    (finding,) = world.apply(("sda", "keep")).devices[0]["findings"]
+    assert finding["level"] == "error" and "device sda (S-sda)" in finding["text"] and "'write through' of dm-0 (vg-data) above it" in finding["text"]
+    assert world.apply(("sda", "off"), dry=True).devices[0]["findings"] == []
+    said = fails(world, ("sdb", "on"), accept=("data_loss_on_power_cut",), stated=("S-sdb",))
+    assert "device sdb (S-sdb): its write cache is off, and the kernel believes 'write through' of dm-0 (vg-data) above it" in said
+    assert world.apply(("sda", "off")).devices[0]["findings"] == [] and world.states() == ["off", "off"]
+    world.nodes["253:0"] = volume._replace(write_cache="write back")
+    assert world.apply(("sda", "on"), ("sdb", "on")).devices[1]["findings"] == [] and world.states() == ["on", "on"]
+
+
 def test_tools_have_one_path(tmp_path):
     (tmp_path / "usr").mkdir()
     (tmp_path / "sbin").symlink_to(tmp_path / "usr")
