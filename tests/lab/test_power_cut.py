@@ -173,7 +173,8 @@ def test_the_check_sees_a_file_that_is_gone(written: tuple[Path, int]) -> None:
 def test_the_check_replays_a_journal_behind_a_partition_table(written: tuple[Path, int], tmp_path: Path) -> None:
     home, number = written
     image, disk = make_image(home.parent, tmp_path / "image"), tmp_path / "disk"
-    subprocess.run(["debugfs", "-w", "-f", "-", image], input="journal_open -c\njournal_write -b 4000 /dev/zero\njournal_close\n", text=True, check=True)
+    dirty = b"journal_open -c\njournal_write -b 4000 /dev/zero\njournal_close\n"
+    subprocess.run(["debugfs", "-w", "-f", "-", image], input=dirty, check=True, capture_output=True)
     assert "needs_recovery" in subprocess.run(["dumpe2fs", "-h", image], capture_output=True, text=True, check=True).stdout
     disk.write_bytes(bytes(1 << 20) + image.read_bytes())
     assert judge(read_image(disk, 1 << 20), number).lost == []
