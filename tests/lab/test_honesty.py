@@ -75,7 +75,9 @@ def classed(bench: Bench, harness: Harness, disk: Disk, kind: str, times: int) -
     assert not wrong, f"{len(wrong)} of {times} are wrong: {wrong[0]}"
 
 
-@by_kind
+@pytest.mark.parametrize(
+    ("name", "kind"), [pytest.param(*row, marks=pytest.mark.long if row[0] == "slow" else []) for row in KINDS], ids=[row[0] for row in KINDS]
+)
 def test_drives_are_classed(bench: Bench, harness: Harness, plugged: dict[str, Disk], name: str, kind: str) -> None:
     classed(bench, harness, plugged[name], kind, 1)
 
@@ -86,6 +88,7 @@ def test_drives_are_classed_every_time(bench: Bench, harness: Harness, plugged: 
     classed(bench, harness, plugged[name], kind, 10)
 
 
+@pytest.mark.long
 def test_the_factor_is_what_the_drive_does(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     """One that ignores flushes falls by its programming time, one with capacitors hardly at all; rows are those of the state before."""
     with mounted(bench, harness, plugged["ignoring"]):

@@ -49,6 +49,7 @@ class State:
     writeback_ms: int = HOUR_MS
     plp: bool = False  # capacitors
     safe: bool = True
+    everyday: bool = True  # part of the default run
 
     @property
     def barriers(self) -> bool:
@@ -59,9 +60,9 @@ STATES = [
     State("default"),
     State("cache-off", cache=False),
     # What shows that switching the cache off is enough by itself: there are no flushes to help.
-    State("cache-off-nobarrier", cache=False, remount="barrier=0"),
+    State("cache-off-nobarrier", cache=False, remount="barrier=0", everyday=False),
     # What an operator may state of a drive.
-    State("protected-nobarrier", remount="barrier=0", plp=True),
+    State("protected-nobarrier", remount="barrier=0", plp=True, everyday=False),
     # With a write-back of some seconds, as drives have it, so that what is lost is the end of the log and not all there ever was.
     State("nobarrier", options=("noatime", "barrier=0"), accept=("data_loss_on_power_cut",), writeback_ms=2000, safe=False),
 ]
@@ -279,7 +280,9 @@ def verdict(row: Row, state: State) -> None:
         assert row.lost > 0, "nothing was lost: this test would not see a loss"
 
 
-@by_state
+@pytest.mark.parametrize(
+    "state", [pytest.param(state, marks=[] if state.everyday else pytest.mark.long) for state in STATES], ids=[state.name for state in STATES]
+)
 def test_crash_images(bench: Bench, harness: Harness, plugged: dict[str, Disk], state: State, table: list[Row], tmp_path: Path) -> None:
     table.append(take_images(bench, harness, state, IMAGES, tmp_path))
     verdict(table[-1], state)
