@@ -237,6 +237,7 @@ def test_what_is_accepted_is_recorded_and_shown_until_it_is_gone(harness: Harnes
     assert accepted(info) == [] and texts(info, "mount") == [] and plan_of(harness, spec_of(disk))["steps"] == []
 
 
+@pytest.mark.long
 def test_the_operators_word_is_recorded_by_serial(harness: Harness, disks: dict[str, Disk]) -> None:
     disk = disks["scsi"]
     stacks = options_of(disk, "noatime", "barrier=0", power_loss_protection=[disk.serial])
@@ -247,6 +248,7 @@ def test_the_operators_word_is_recorded_by_serial(harness: Harness, disks: dict[
     assert errors(audit(harness, disk)) == [] and plan_of(harness, stacks)["steps"] == []
 
 
+@pytest.mark.long
 def test_a_record_that_is_lost_is_written_again(harness: Harness, disks: dict[str, Disk]) -> None:
     disk = disks["scsi"]
     stacks = options_of(disk, "noatime", "noauto_da_alloc", accept=[POWER_CUT])
@@ -312,6 +314,7 @@ def test_drift_is_repaired_by_remount(harness: Harness, disks: dict[str, Disk]) 
     assert texts(audit(harness, disk), "mount") == []
 
 
+@pytest.mark.long
 def test_a_line_of_fstab_that_the_next_boot_would_take_is_found(harness: Harness, disks: dict[str, Disk]) -> None:
     disk = disks["scsi"]
     harness.build(spec_of(disk))

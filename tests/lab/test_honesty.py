@@ -150,6 +150,7 @@ def watched(harness: Harness, *disks: Disk) -> Iterator[list[str]]:
         harness.must(f"rm {log}; while [ -e {log}.new ]; do sleep 0.1; done")
 
 
+@pytest.mark.long
 def test_all_legs_are_switched(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     legs = [plugged["honest"], plugged["slow"]]
     harness.build([stack(legs, name="both")])

@@ -317,12 +317,12 @@ def test_check_mode_writes_nothing(bench: Bench, harness: Harness, plugged: dict
 @pytest.mark.parametrize(
     "prepare, options, words",
     [
-        ("mount -o remount,ro /pl/data", {}, "/pl/data is mounted read-only"),
+        pytest.param("mount -o remount,ro /pl/data", {}, "/pl/data is mounted read-only", marks=pytest.mark.long),
         ("fallocate -l $(($(stat -f -c '%a*%S' /pl/data) - 30*1024*1024)) /pl/data/full", {}, "wanted twice the scratch file, 32 MiB"),
         pytest.param("true", {"paths": ["/pl/none"]}, "/pl/none is no directory", marks=pytest.mark.long),
         pytest.param("true", {"paths": ["/run"]}, "/run is not on one block device", marks=pytest.mark.long),
         pytest.param("true", {"paths": ["/pl/data", "/pl/data/lost+found"]}, "is on the same volume as another of the paths", marks=pytest.mark.long),
-        ("true", {"baseline": "raw.json"}, "wanted an absolute path in a directory that exists"),
+        pytest.param("true", {"baseline": "raw.json"}, "wanted an absolute path in a directory that exists", marks=pytest.mark.long),
     ],
 )
 def test_filesystems_that_cannot_be_measured(

@@ -87,7 +87,7 @@ def test_what_the_drives_say(harness: Harness, drives: Bench) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("before", "asked"), [("on", "off"), ("off", "on"), ("off", "keep")])
+@pytest.mark.parametrize(("before", "asked"), [("on", "off"), *(pytest.param("off", asked, marks=pytest.mark.long) for asked in ("on", "keep"))])
 def test_first_run_rerun_and_check(harness: Harness, drives: Bench, kind: str, before: str, asked: str) -> None:
     """Check writes nothing, the first run sets, the second changes nothing, and the plan has no step left."""
     disk, wanted = disk_of(drives, kind), before if asked == "keep" else asked
@@ -166,7 +166,7 @@ def test_a_virtual_disk_is_refused(harness: Harness, drives: Bench) -> None:
     assert kept_files(harness) == ""
 
 
-@pytest.mark.parametrize(("cache", "wanted"), [(True, "off"), (False, "on")])
+@pytest.mark.parametrize(("cache", "wanted"), [(True, "off"), pytest.param(False, "on", marks=pytest.mark.long)])
 def test_a_drive_that_says_it_cannot_be_changed(harness: Harness, drives: Bench, cache: bool, wanted: str) -> None:
     """Nothing is set on the others of the call either, and the plan refuses as well."""
     good = disk_of(drives, "nvme")
@@ -189,6 +189,7 @@ def test_a_controller_that_refuses_and_one_that_is_shared(harness: Harness, driv
         assert state(harness, good) == "on" and kept_files(harness) == ""
 
 
+@pytest.mark.long
 def test_drives_of_which_one_undoes_the_other(harness: Harness, drives: Bench) -> None:
     """scsi_debug has one caching page for all its disks: setting the second takes the first back, without an error of any tool."""
     with drives.scsi_debug(2) as (first, second):
@@ -197,7 +198,7 @@ def test_drives_of_which_one_undoes_the_other(harness: Harness, drives: Bench) -
         assert [state(harness, disk) for disk in (first, second)] == ["on", "on"] and kept_files(harness) == ""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["ata", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("scsi", "nvme"))])
 def test_a_tool_is_missing(harness: Harness, drives: Bench, kind: str) -> None:
     tool = harness.must(f"readlink -f $(command -v {TOOLS[kind].split('-', maxsplit=1)[0]})").strip()
     disk, other = disk_of(drives, kind), disk_of(drives, "scsi" if kind != "scsi" else "ata")
@@ -304,6 +305,7 @@ def test_a_default_that_came_back_without_any_event_is_off_within_ten_seconds(ha
     assert len(said_so) == len(KINDS) and all("was set again" in line for line in said_so), said_so
 
 
+@pytest.mark.long
 def test_without_rule_and_timer_the_default_stays(harness: Harness, kept: Bench) -> None:
     harness.must(f"systemctl stop {UNITS}; mv {RULES} /run/; udevadm control --reload")
     try:
@@ -354,12 +356,12 @@ def replugged(harness: Harness, bench: Bench, kind: str, with_rule: bool = True)
         harness.must(f"systemctl start {UNITS.split()[0]}")
 
 
-@pytest.mark.parametrize("kind", ["scsi", "nvme"])
+@pytest.mark.parametrize("kind", [pytest.param("scsi", marks=pytest.mark.long), "nvme"])
 def test_plugged_in_again_it_is_off_before_the_mount(harness: Harness, kept: Bench, kind: str) -> None:
     replugged(harness, kept, kind)
 
 
-@pytest.mark.parametrize("kind", ["scsi", "nvme"])
+@pytest.mark.parametrize("kind", [pytest.param("scsi", marks=pytest.mark.long), "nvme"])
 def test_plugged_in_again_without_the_rule_it_is_on(harness: Harness, kept: Bench, kind: str) -> None:
     replugged(harness, kept, kind, with_rule=False)
     until_off(harness, kept, [kind], 10)
