@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from labkit import caches
 from labkit.bench import Bench, Disk
-from labkit.caches import put
 from labkit.crash import DIRECTORY, Witness, read_guest, read_image, witness
 from labkit.harness import Harness
 from labkit.records import SEGMENT_ENTRIES, SLOT_BYTES, SLOTS, Writer, is_state, is_table, judge, log_index, segment_name, slot_of
@@ -202,7 +202,9 @@ def prepared(bench: Bench, harness: Harness, state: State) -> Iterator[Disk]:
     drive = bench.simulated(disk)
     try:
         harness.build([one])
-        put(harness, disk, "on" if state.cache else "off")
+        wanted = "on" if state.cache else "off"
+        caches.put(harness, disk, wanted)
+        assert caches.state(harness, disk) == wanted
         if state.remount:
             harness.must(f"mount -o remount,{state.remount} {MOUNT}")
         barriers = "nobarrier" not in harness.must(f"cat /proc/fs/ext4/{Path(disk.part()).name}/options").split()
@@ -213,7 +215,7 @@ def prepared(bench: Bench, harness: Harness, state: State) -> Iterator[Disk]:
     finally:
         drive.set("writeback_ms", HOUR_MS)
         drive.set("plp", 0)
-        put(harness, bench.disks["cut"], "on")
+        caches.put(harness, bench.disks["cut"], "on")
         bench.clean()
 
 
