@@ -21,9 +21,7 @@ PROOF_SAMPLES = 1024
 PROOF_SAMPLE = 4 * KIB
 
 
-def proof_spans(
-    size: int, full: bool, starts: Sequence[int], dice: Callable[[int], bytes] = os.urandom
-) -> Tuple[List[Tuple[int, int]], List[int]]:
+def proof_spans(size: int, full: bool, starts: Sequence[int], dice: Callable[[int], bytes] = os.urandom) -> Tuple[List[Tuple[int, int]], List[int]]:
     """Which spans (offset, length) are read whole, and at which offsets 4 KiB samples are taken.
 
     *starts* are places where something of ours is to begin; each is sampled. One random page is drawn

@@ -17,11 +17,12 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._ata import AtaCache
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, WRITE_BACK, WRITE_THROUGH, droppers, name_mapped, unflushed
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import CachingPage
 
-WRITE_BACK, WRITE_THROUGH = "write back", "write through"  # the kernel's words, Documentation/ABI/stable/sysfs-block
 TOOLS = {"ata": "hdparm", "scsi": "sdparm", "nvme": "nvme"}
+PACKAGES = {"hdparm": "hdparm", "sdparm": "sdparm", "nvme": "nvme-cli"}  # of the tools, in every family of distributions
 
 _ONCS_SELECT = 1 << 4  # the controller knows Save and Select
 _SAVEABLE, _CHANGEABLE = 1, 1 << 2
@@ -178,6 +179,30 @@ def sharing_reason(seen: Observation, devno: str, wanted: Mapping[str, str]) -> 
     return ""
 
 
+def endangers(seen: Observation, devno: str, cache: WriteCache, wanted: str, accepted: bool) -> str:
+    """Why a cache that is off may not be switched on: what is written without flushes is safe with it off, and lost at a power cut with it on.
+
+    *accepted*: somebody's word allows that, where it is the filesystem that sends none. Flushes that the kernel drops are allowed by no word.
+    """
+    if wanted != "on" or cache.enabled is not False:
+        return ""
+    mapped = droppers(seen, devno)
+    if mapped:
+        return (
+            "%s: its write cache is off, and the kernel believes 'write through' of %s above it, where every flush would be dropped with the cache on; wanted "
+            "'write back'; unmount and deactivate what lies on the drive (vgchange -an), set the cache by the role write_cache, and activate it again"
+            % (label(seen.nodes[devno]), name_mapped(mapped))
+        )
+    mounts = unflushed(seen, [devno])
+    if not mounts or accepted or cache.protected:
+        return ""
+    return (
+        "%s: its write cache is off, and %s mounted on it without barriers: with the cache on a power cut would lose what was acknowledged there; "
+        "wanted barriers, by mount -o remount,barrier=1 %s, or accept: [%s], or power_loss_protection with its serial, where it has it"
+        % (label(seen.nodes[devno]), "%s is" % mounts[0] if len(mounts) == 1 else "%s are" % ", ".join(mounts), mounts[0], POWER_CUT)
+    )
+
+
 def believed_wrongly(cache: WriteCache, belief: str) -> bool:
     """Whether the kernel takes a volatile cache that is on for none, and so drops flushes: acknowledged writes are lost at a power cut."""
     return cache.present is True and cache.enabled is True and belief == WRITE_THROUGH
@@ -215,11 +240,16 @@ def set_command(bus: str, tool: str, path: str, state: str, save: bool = False) 
 
 
 class Wish(NamedTuple):
-    """One device of a stack with the state that is asked, and how its refusals and steps are headed."""
+    """One device of a stack with the state that is asked, and how its refusals and steps are headed.
+
+    *accepted*: the stack accepts what a power cut takes; *stated*: the operator says that the drive is protected against it.
+    """
 
     stack: str
     devno: str
     state: str
+    accepted: bool = False
+    stated: bool = False
 
 
 def plan_caches(seen: Observation, wishes: Sequence[Wish]) -> Tuple[Optional[Dict[str, Any]], Dict[str, List[str]]]:
@@ -242,16 +272,18 @@ def plan_caches(seen: Observation, wishes: Sequence[Wish]) -> Tuple[Optional[Dic
         if verdict.refusal:
             refusals.setdefault(wish.stack, []).append("%s: %s" % (label(node), verdict.refusal))
             continue
-        shared = sharing_reason(seen, wish.devno, wanted) if verdict.keepable else ""
-        if shared:
-            refusals.setdefault(wish.stack, []).append(shared)
+        reason = sharing_reason(seen, wish.devno, wanted) if verdict.keepable else ""
+        reason = reason or endangers(seen, wish.devno, cache, wish.state, wish.accepted or wish.stated)
+        if reason:
+            refusals.setdefault(wish.stack, []).append(reason)
             continue
         if verdict.set or verdict.rescan or (kept != wish.state if verdict.keepable else kept is not None):
-            devices.append(_step_device(node, wish.state))
+            devices.append(dict(_step_device(node, wish.state), **({"accept": [POWER_CUT]} if wish.accepted and wish.state == "on" else {})))
     if not devices:
         return None, refusals
     words = ["%s %s" % (device["device"].rsplit("/", 1)[-1], device["state"]) for device in devices]
-    return {"action": "write_cache", "devices": devices, "summary": "write cache: %s" % ", ".join(words)}, refusals
+    stated = sorted({seen.nodes[wish.devno].identity.serial for wish in wishes if wish.stated})
+    return {"action": "write_cache", "devices": devices, "power_loss_protection": stated, "summary": "write cache: %s" % ", ".join(words)}, refusals
 
 
 def _step_device(node: Node, state: str) -> Dict[str, Any]:

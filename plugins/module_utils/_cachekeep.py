@@ -200,8 +200,9 @@ export LC_ALL
 failed=0
 asked=' '
 
+# say DRIVE TEXT
 say() {
-    echo "<4>plumbline.ssd: $1" >&2
+    echo "<4>plumbline.ssd: $1 ($wwid): $2" >&2
 }
 
 # state_of BUS TOOL NODE: sets $state to on, off or nothing.
@@ -228,9 +229,13 @@ state_of() {
         ;;
     nvme)
         answer=$("$2" get-feature "$3" --namespace-id=0xffffffff --feature-id=6 2>/dev/null) || return
-        case ${answer##*[Vv]alue:} in
+        case $answer in
+        *[Vv]alue:*) answer=${answer##*[Vv]alue:} ;;
+        *) return ;;
+        esac
+        case $answer in
         *[13579bdfBDF]) state=on ;;
-        *) state=off ;;
+        *[02468aceACE]) state=off ;;
         esac
         ;;
     esac
@@ -252,16 +257,16 @@ look_after() {
     state_of "$1" "$2" "$4"
     [ "$state" != "$3" ] || return 0
     if [ -z "$state" ]; then
-        say "the drive $4 does not say whether its write cache is on; wanted $3"
+        say "$4" "it does not say whether its write cache is on; wanted $3; look at the drive and at $2, or ask for write_cache: keep"
         failed=1
         return
     fi
     set_to "$1" "$2" "$4" "$3" >/dev/null 2>&1
     state_of "$1" "$2" "$4"
     if [ "$state" = "$3" ]; then
-        say "the write cache of $4 was not $3 any more and was set again"
+        say "$4" "its write cache was not $3 any more and was set again"
     else
-        say "the write cache of $4 is ${state:-unknown} and cannot be set; wanted $3"
+        say "$4" "its write cache is ${state:-unknown} and cannot be set; wanted $3; look at the drive, or ask for write_cache: keep"
         failed=1
     fi
     # A belief "write through" over a cache that is on drops flushes. The other way round it is safe, and left alone.

@@ -38,6 +38,7 @@ class Drives(NamedTuple):
 def drives_of(devno: str, run: Runner, tools: Mapping[str, str]) -> Drives:
     """Ask the drives below a device. Raises PlumblineError where their caches cannot be switched. Nothing is set."""
     seen = Observation(nodes=_sysfs.read_nodes(), mounts=_sysfs.read_mounts())
+    seen.in_force = _sysfs.read_in_force(seen.nodes, seen.mounts)
     legs = _cachestates.legs_of(seen, devno)
     caches = {leg: _cacheio.read_cache(seen.nodes[leg]) for leg in legs}
     was = _cachestates.state_of(seen, legs, caches)
@@ -49,7 +50,8 @@ def _need_tools(seen: Observation, legs: Sequence[str], tools: Mapping[str, str]
     wanted = {_cache.TOOLS[_cache.bus_word(seen.nodes[leg])] for leg in legs}
     missing = sorted(wanted - set(tools))
     if missing:
-        raise PlumblineError("cache_states: %s is not on this host, and sets the write cache; install it" % ", ".join(missing))
+        words = (", ".join(missing), ", ".join(_cache.PACKAGES[tool] for tool in missing))
+        raise PlumblineError("cache_states: %s is not on this host, and sets the write cache; install the package %s" % words)
 
 
 def _means(seen: Observation, run: Runner, tools: Mapping[str, str]) -> _cachestates.Means:

@@ -19,21 +19,23 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _cache, _cacheio, _cachekeep, _guards, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, droppers, name_mapped
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation, WriteCache
 
 Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
 
 _BELIEF_SECONDS = 3.0  # libata looks at a drive again by itself after SET FEATURES, a moment later (ata_scsi_dev_rescan)
-_PACKAGES = {"hdparm": "hdparm", "sdparm": "sdparm", "nvme": "nvme-cli"}
 
 
 class Asked(NamedTuple):
-    """What is asked of one drive. *identity*: refuse where the path is another drive by now."""
+    """What is asked of one drive. *identity*: refuse where the path is another drive by now; *serial*: for messages; *accept*: risks taken on."""
 
     path: str
     state: str
     identity: str = ""
+    serial: str = ""
+    accept: Tuple[str, ...] = ()
 
 
 class Drive(NamedTuple):
@@ -92,22 +94,33 @@ def differing(entries: Sequence[_cachekeep.Entry]) -> Dict[str, str]:
     return {path: text for path, text in wanted.items() if _read(path) != text or (not text and os.path.lexists(path))}
 
 
-def enabled() -> bool:
-    """Whether systemd starts the timer and the service at boot, or there is no systemd that could."""
-    return not has_systemd() or all(os.path.islink(path) for path in _cachekeep.WANTS)
+def at_work(run: Runner) -> bool:
+    """Whether systemd starts the timer and the service at boot, and the timer runs by now; or there is no systemd that could.
+
+    A timer rests while a cache is switched: what is killed meanwhile leaves it so, and so does whoever stops it by hand.
+    """
+    if not has_systemd():
+        return True
+    return all(os.path.islink(path) for path in _cachekeep.WANTS) and run(["systemctl", "is-active", "--quiet", _cachekeep.UNITS[0]])[0] == 0
 
 
-def read_kept() -> Dict[str, str]:
-    """Identity → the state that is kept, for an observation; empty where files are missing or were changed by others."""
+def there(tool: str) -> bool:
+    """Whether what a rule runs can be run: packages are removed, and rules do not mind."""
+    return os.access(tool, os.X_OK)
+
+
+def read_kept(run: Runner) -> Dict[str, str]:
+    """Identity → the state that is kept, for an observation; empty where files are missing or were changed by others, or nothing works by them."""
     entries = read_entries()
-    intact = not entries or (enabled() and not differing(entries))
-    return _cachekeep.kept_states(entries, intact, _read(_cachekeep.RULES))
+    intact = not entries or (not differing(entries) and at_work(run))
+    kept = _cachekeep.kept_states(entries, intact, _read(_cachekeep.RULES))
+    return {**kept, **{entry.identity: "" for entry in entries if not there(entry.tool)}}
 
 
 def keep(run: Runner, entries: Sequence[_cachekeep.Entry]) -> bool:
     """Bring rule, script, timer and state to these entries. Returns whether anything changed; a failure leaves what was there."""
     stale = differing(entries)
-    if not stale and (not entries or enabled()):
+    if not stale and (not entries or at_work(run)):
         return False
     old = {path: _read(path) if os.path.lexists(path) else None for path in stale}
     try:
@@ -122,10 +135,14 @@ def keep(run: Runner, entries: Sequence[_cachekeep.Entry]) -> bool:
         if _cachekeep.RULES in stale:
             run(["udevadm", "control", "--reload"])  # it looks by itself too, but every three seconds only
     except BaseException:
-        with contextlib.suppress(OSError, PlumblineError):
-            if entries and not old.get(_cachekeep.TIMER, "there"):
+        if entries and not old.get(_cachekeep.TIMER, "there"):
+            with contextlib.suppress(OSError, PlumblineError):
                 _stop(run)
-            _write({path: text or "" for path, text in old.items()})
+            with contextlib.suppress(OSError):
+                _disable()
+        for path, text in old.items():  # each as far as it goes: one that fails must not leave the others, which would set the drive again
+            with contextlib.suppress(OSError):
+                _write({path: text or ""})
         raise
     return True
 
@@ -152,7 +169,7 @@ def _start(run: Runner, stale: Mapping[str, str]) -> None:
     """Units that are new or changed are read, and the timer runs; the first look at the drives is the service's own."""
     if not has_systemd():
         return
-    if _cachekeep.SERVICE in stale or _cachekeep.TIMER in stale or not enabled():
+    if _cachekeep.SERVICE in stale or _cachekeep.TIMER in stale or not at_work(run):
         _must(run(["systemctl", "enable", "--quiet", *_cachekeep.UNITS]), "the timer that looks after the write caches could not be enabled")
         _must(run(["systemctl", "restart", "--quiet", _cachekeep.UNITS[0]]), "the timer that looks after the write caches could not be started")
 
@@ -164,6 +181,11 @@ def _stop(run: Runner) -> None:
             if os.path.lexists(path):
                 _must(run(["systemctl", "stop", "--quiet", unit]), "%s could not be stopped" % unit)
                 run(["systemctl", "reset-failed", "--quiet", unit])  # or systemd goes on showing a unit that is gone
+    _disable()
+
+
+def _disable() -> None:
+    """What `systemctl disable` does."""
     for path in _cachekeep.WANTS:
         if os.path.lexists(path):
             os.unlink(path)
@@ -193,7 +215,8 @@ def paused(run: Runner, needed: bool) -> Iterator[None]:
 
 def look(asked: Sequence[Asked], persist: bool, kept: Mapping[str, str]) -> Tuple[Observation, List[Drive]]:
     """Find and ask the drives. *kept*: what the host keeps by now. Raises PlumblineError with every reason why what is asked cannot be meant."""
-    seen = Observation(nodes=_sysfs.read_nodes())
+    seen = Observation(nodes=_sysfs.read_nodes(), mounts=_sysfs.read_mounts())
+    seen.in_force = _sysfs.read_in_force(seen.nodes, seen.mounts)
     names = {node.name: devno for devno, node in seen.nodes.items()}
     seen.links = {link: names[name] for link, name in _sysfs.read_links().items() if name in names}
     reasons: List[str] = []
@@ -226,7 +249,10 @@ def _why_not(seen: Observation, one: Asked, devno: str, wanted: Mapping[str, str
     if not devno:
         from ansible_collections.plumbline.ssd.plugins.module_utils._errors import nearest  # wanted by mistakes only
 
-        return "device %s is not there%s" % (one.path, nearest(one.path.rsplit("/", 1)[-1], seen.links))
+        serial = " (%s)" % one.serial if one.serial else ""
+        return "device %s%s is not there%s; wanted a disk of this host; look whether it is plugged in" % (
+            one.path, serial, nearest(one.path.rsplit("/", 1)[-1], seen.links),
+        )  # fmt: skip
     node = seen.nodes[devno]
     if devno in wanted:
         return "%s is named twice" % _cache.label(node)
@@ -237,12 +263,20 @@ def _why_not(seen: Observation, one: Asked, devno: str, wanted: Mapping[str, str
     return ""
 
 
-def check(seen: Observation, drives: Sequence[Drive], persist: bool, tools: Mapping[str, str]) -> Dict[str, _cachekeep.Entry]:
-    """Everything that can be known before the first drive is set. Returns the entries to keep; raises PlumblineError with every reason."""
+def check(seen: Observation, drives: Sequence[Drive], persist: bool, tools: Mapping[str, str], stated: Sequence[str] = ()) -> Dict[str, _cachekeep.Entry]:
+    """Everything that can be known before the first drive is set. Returns the entries to keep; raises PlumblineError with every reason.
+
+    *stated*: serials of drives of which the operator says that they have power-loss protection.
+    """
     reasons = ["%s: %s" % (drive.name, drive.verdict.refusal) for drive in drives if drive.verdict.refusal]
     named = {drive.devno: drive.asked.state for drive in drives}
     touched = [drive for drive in drives if drive.asked.state != "keep" and drive.verdict.keepable]
     reasons += [reason for reason in (_cache.sharing_reason(seen, drive.devno, named) for drive in touched) if reason]
+    for drive in touched:
+        serial = drive.node.identity.serial
+        accepted = POWER_CUT in drive.asked.accept or (bool(serial) and serial in stated)
+        reason = _cache.endangers(seen, drive.devno, drive.before, drive.asked.state, accepted)
+        reasons += [reason] if reason else []
     entries: Dict[str, _cachekeep.Entry] = {}
     missing = set()
     for drive in touched if persist else [drive for drive in touched if drive.verdict.set]:
@@ -258,7 +292,7 @@ def check(seen: Observation, drives: Sequence[Drive], persist: bool, tools: Mapp
                 reasons.append("%s: its setting cannot be kept over a reboot: %s; wanted persist: false" % (drive.name, why))
             reasons += [reason.line(drive.name) for reason in twins]
             entries[entry.identity] = entry
-    reasons += ["%s is not on this host, and sets the write cache; install the package %s" % (tool, _PACKAGES[tool]) for tool in sorted(missing)]
+    reasons += ["%s is not on this host, and sets the write cache; install the package %s" % (tool, _cache.PACKAGES[tool]) for tool in sorted(missing)]
     if reasons:
         raise PlumblineError("nothing was set. %s" % reasons[0], list(dict.fromkeys(reasons)))
     return entries
@@ -296,13 +330,13 @@ def _twin_controllers(drive: Drive, entry: _cachekeep.Entry) -> List[_guards.Rea
 # --- setting ---------------------------------------------------------------------------------------
 
 
-def apply(run: Runner, asked: Sequence[Asked], persist: bool, tools: Mapping[str, str], dry: bool) -> Outcome:
-    """Bring the write caches to what is asked and keep them so. *dry*: only say what would be done."""
-    old, kept_before = read_entries(), read_kept()
+def apply(run: Runner, asked: Sequence[Asked], persist: bool, tools: Mapping[str, str], dry: bool, stated: Sequence[str] = ()) -> Outcome:
+    """Bring the write caches to what is asked and keep them so. *dry*: only say what would be done; *stated*: as in check()."""
+    old, kept_before = read_entries(), read_kept(run)
     seen, drives = look(asked, persist, kept_before)
-    entries = check(seen, drives, persist, tools)
+    entries = check(seen, drives, persist, tools, stated)
     merged = _cachekeep.merge(old, {drive.node.identity.key: entries.get(drive.node.identity.key) for drive in drives})
-    keeps = bool(differing(merged)) or bool(merged and not enabled())
+    keeps = bool(differing(merged)) or bool(merged and not at_work(run))
     todo = [drive for drive in drives if drive.verdict.set]
     changed = keeps or bool(todo) or any(drive.verdict.rescan for drive in drives)
     after = {drive.devno: drive.before for drive in drives}
@@ -318,6 +352,8 @@ def apply(run: Runner, asked: Sequence[Asked], persist: bool, tools: Mapping[str
             beliefs = {drive.devno: settle_belief(drive, after[drive.devno]) for drive in drives}
             keep(run, merged)
     devices = [describe(drive, after[drive.devno], beliefs[drive.devno], entries, kept_before, dry) for drive in drives]
+    for drive, device in zip(drives, devices):
+        device["findings"] += dropped_above(seen, drive, after[drive.devno], dry)
     return Outcome(changed, devices, _diff(devices))
 
 
@@ -328,26 +364,30 @@ def undoing(run: Runner, tools: Mapping[str, str]) -> Iterator[List[Drive]]:
     try:
         yield done
     except (PlumblineError, OSError) as fault:
-        stuck = []
+        stuck, back = [], []
         for drive in reversed(done):
             try:
-                put_back(run, tools, drive)
+                if put_back(run, tools, drive):
+                    back.append(drive.name)
             except PlumblineError as second:
                 stuck.append(second.msg)
         told = fault if isinstance(fault, PlumblineError) else PlumblineError("%s could not be written: %s" % (fault.filename, fault.strerror or fault))
-        tail = "; this could not be put back: %s" % "; ".join(stuck) if stuck else "; what was set before it was put back" if len(done) > 1 else ""
+        tail = ("; put back: %s" % ", ".join(back) if back else "") + ("; this could not be put back: %s" % "; ".join(stuck) if stuck else "")
         raise PlumblineError(told.msg + tail, told.reasons) from fault
 
 
-def put_back(run: Runner, tools: Mapping[str, str], drive: Drive) -> None:
-    """Give a drive its state before, and its saved one. One that is gone, or never changed, is left."""
+def put_back(run: Runner, tools: Mapping[str, str], drive: Drive) -> bool:
+    """Give a drive its state before, and its saved one. Returns whether it was told so; one that is gone, or never changed, is left."""
     found = _cacheio.read_cache(drive.node)
     if found.fault or found == drive.before or drive.before.enabled is None:
-        return
+        return False
     if drive.before.saved is not None and found.saved != drive.before.saved:
         set_drive(run, tools, drive, "on" if drive.before.saved else "off", True)
     if _cacheio.read_cache(drive.node).enabled != drive.before.enabled:
         set_drive(run, tools, drive, _cache.state_of(drive.before), False)
+    # The kernel may have looked meanwhile, and would go on believing that there is nothing to flush.
+    settle_belief(drive._replace(asked=drive.asked._replace(state=_cache.state_of(drive.before))), _cacheio.read_cache(drive.node))
+    return True
 
 
 def set_drive(run: Runner, tools: Mapping[str, str], drive: Drive, state: str, save: bool) -> None:
@@ -484,6 +524,15 @@ def findings(drive: Drive, found: WriteCache, belief: str, kept: str, dry: bool)
     if _cache.believed_wrongly(found, belief) and not (dry and (drive.verdict.rescan or drive.verdict.set)):
         told.append(_finding("error", drive, "its volatile write cache is on and the kernel believes 'write through': flushes are dropped", "'write back'"))
     return told
+
+
+def dropped_above(seen: Observation, drive: Drive, found: WriteCache, dry: bool) -> List[Dict[str, str]]:
+    """A finding where the kernel would flush the drive, and something above it lets no flush through."""
+    mapped = droppers(seen, drive.devno) if found.present and found.enabled and not (dry and drive.verdict.set) else []
+    if not mapped:
+        return []
+    text = "its volatile write cache is on and the kernel believes 'write through' of %s above it: flushes are dropped" % name_mapped(mapped)
+    return [_finding("error", drive, text, "'write back', by deactivating and activating it (vgchange -an, -ay)")]
 
 
 def _finding(level: str, drive: Drive, found: str, wanted: str) -> Dict[str, str]:

@@ -21,16 +21,15 @@ import signal
 import time
 from typing import Callable, Iterator, List, Mapping, NamedTuple, Sequence
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._cache import label
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import droppers, name_mapped, unflushed
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation, WriteCache
-from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import has_option
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation, WriteCache
 
 _TRIES = 5  # a drive that resets takes a moment
 _PAUSE_SECONDS = 1.0
 _ANSWER_SECONDS = 120.0
 _READY = b"\n"
-# Options by which a filesystem sends no flushes.
-_BARRIERS_OFF = ("nobarrier", "barrier=0")
 
 
 class Means(NamedTuple):
@@ -48,15 +47,11 @@ def legs_of(seen: Observation, devno: str) -> List[str]:
     return sorted(node.devno for node in seen.disk_of(devno))
 
 
-def _label(node: Node) -> str:
-    return "device %s%s" % (node.name, " (%s)" % node.identity.serial if node.identity.serial else "")
-
-
 def state_of(seen: Observation, legs: Sequence[str], caches: Mapping[str, WriteCache]) -> bool:
     """The state that the caches of all these disks are in. Raises PlumblineError with every reason why they cannot be switched."""
     reasons: List[str] = []
     for leg in legs:
-        reasons += ["%s: %s" % (_label(seen.nodes[leg]), why) for why in _reasons(seen, leg, legs, caches[leg])]
+        reasons += ["%s: %s" % (label(seen.nodes[leg]), why) for why in _reasons(seen, leg, legs, caches[leg])]
     states = {leg: bool(caches[leg].enabled) for leg in legs}
     if not legs:
         reasons.append("no disk below the volume is known")
@@ -64,7 +59,8 @@ def state_of(seen: Observation, legs: Sequence[str], caches: Mapping[str, WriteC
         words = ["%s %s" % (seen.nodes[leg].name, "on" if on else "off") for leg, on in states.items()]
         reasons.append("the write caches of the volume's drives differ: %s; wanted one state for all; set them alike first" % ", ".join(words))
     if not reasons and not states[legs[0]]:
-        reasons += _unflushed(seen, legs)
+        why = "is mounted without barriers on a drive whose write cache is off; switching it on would endanger what is written there"
+        reasons += ["%s %s; wanted barriers, by mount -o remount,barrier=1 %s" % (target, why, target) for target in unflushed(seen, legs)]
     if reasons:
         raise PlumblineError("cache_states: %s" % reasons[0], reasons)
     return states[legs[0]]
@@ -82,6 +78,11 @@ def _reasons(seen: Observation, leg: str, legs: Sequence[str], cache: WriteCache
         return ["it says that its write cache cannot be switched; leave cache_states out"]
     if cache.enabled and node.write_cache == "write through":
         return ["its write cache is on and the kernel believes 'write through', so that no flush is ever sent; wanted 'write back'; mend that first"]
+    mapped = droppers(seen, leg)
+    if mapped:
+        what = "with the cache on no flush would reach it"
+        remedy = "wanted 'write back'; deactivate and activate it (vgchange -an, -ay) while the cache is on"
+        return ["the kernel believes 'write through' of %s above it, so that %s; %s" % (name_mapped(mapped), what, remedy)]
     controller = node.identity.controller
     others = [
         one.name for one in seen.nodes.values()
@@ -91,16 +92,6 @@ def _reasons(seen: Observation, leg: str, legs: Sequence[str], cache: WriteCache
         named = ", ".join(sorted(others))
         return ["its write cache belongs to the controller %s, behind which is also %s, which is none of this volume's" % (controller, named)]
     return []
-
-
-def _unflushed(seen: Observation, legs: Sequence[str]) -> List[str]:
-    """Filesystems on these drives that rely on their caches being off."""
-    found = set()
-    for mount in seen.mounts:
-        if any(has_option(mount.options, word) for word in _BARRIERS_OFF) and set(legs_of(seen, mount.devno)) & set(legs):
-            found.add(mount.target)
-    why = "is mounted without barriers on a drive whose write cache is off; switching it on would endanger what is written there"
-    return ["%s %s" % (target, why) for target in sorted(found)]
 
 
 @contextlib.contextmanager

@@ -15,9 +15,9 @@ default gives? What is not known is never taken for safe.
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation, WriteCache
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation, WriteCache
 
 OK = "ok"
 RECORDED = "recorded"  # allowed by somebody's word, and shown in every report
@@ -172,6 +172,56 @@ def barriers_on(options: Sequence[str]) -> bool:
     return _last(options, _BARRIERS)[0]
 
 
+def mapped_above(seen: Observation, disk: str, top: str = "") -> List[Node]:
+    """The mapped devices (LVM, other device-mapper, md) through which a disk is used; with *top* those on the way from it to the disk."""
+
+    def disks(devno: str) -> List[str]:
+        return [node.devno for node in seen.disk_of(devno)]
+
+    way = _below(seen, top) if top else list(seen.nodes)
+    return [seen.nodes[devno] for devno in way if seen.nodes[devno].slaves and disk in disks(devno)]
+
+
+def _below(seen: Observation, top: str) -> List[str]:
+    """A node and all that it stands on."""
+    found, todo = [], [top]
+    while todo:
+        node = seen.nodes.get(todo.pop())
+        if node and node.devno not in found:
+            found.append(node.devno)
+            todo += list(node.slaves) + ([node.parent] if node.parent else [])
+    return found
+
+
+def droppers(seen: Observation, disk: str, top: str = "") -> List[Node]:
+    """Of mapped_above() those that drop flushes, whatever the disk below is believed to be.
+
+    Device-mapper asks what is below when a table is loaded, and never again (dm_table_set_restrictions()); the block layer drops
+    a flush at the first queue that is believed to have no cache (submit_bio_noacct()).
+    """
+    return [node for node in mapped_above(seen, disk, top) if node.write_cache == WRITE_THROUGH]
+
+
+def flushes_arrive(seen: Observation, disk: str, top: str) -> bool:
+    """Whether flushes come as far as to the disk."""
+    return all(node.write_cache == WRITE_BACK for node in mapped_above(seen, disk, top))
+
+
+def name_mapped(nodes: Sequence[Node]) -> str:
+    """Mapped devices for messages."""
+    return ", ".join("%s (%s)" % (node.name, node.title) if node.title else node.name for node in nodes)
+
+
+def unflushed(seen: Observation, disks: Iterable[str]) -> List[str]:
+    """Where filesystems without barriers are mounted that lie on any of these disks: what is written there relies on the caches being off."""
+    found = set()
+    for mount in seen.mounts:
+        below = {node.devno for node in seen.disk_of(mount.devno)}
+        if below & set(disks) and not barriers_on(seen.in_force.get(mount.devno) or mount.options):
+            found.add(mount.target)
+    return sorted(found)
+
+
 def data_mode(options: Sequence[str]) -> str:
     """The journaling mode that these options ask for, or are shown with; empty where they say nothing, which means data=ordered."""
     return next((option for option in reversed(options) if option in _DATA), "")
@@ -224,6 +274,13 @@ def drive_of(seen: Observation, devno: str, stated: Sequence[str]) -> Drive:
     serial = node.identity.serial
     follows = node.identity.transport == "sata"
     return Drive(node.name, serial, seen.caches.get(devno, WriteCache()), bool(serial) and serial in stated, node.write_cache, follows)
+
+
+def drive_below(seen: Observation, devno: str, top: str, stated: Sequence[str]) -> Drive:
+    """As drive_of(), with what the kernel believes anywhere on the way from *top* to the disk."""
+    drive = drive_of(seen, devno, stated)
+    belief = WRITE_THROUGH if droppers(seen, devno, top) else drive.belief
+    return drive._replace(belief=belief, follows=drive.follows and flushes_arrive(seen, devno, top))
 
 
 def name_drives(drives: Sequence[Drive]) -> str:

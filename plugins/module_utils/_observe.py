@@ -74,7 +74,7 @@ def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Ite
     targets = _targets(seen, ask)
     for devno in targets:
         _read_device(seen, devno, overrides)
-    seen.kept = _cacheset.read_kept()
+    seen.kept = _cacheset.read_kept(run)
     _read_filesystems(seen, targets)
     _read_signatures(run, seen, targets)
     if ask.guards:
@@ -287,9 +287,7 @@ def _prove(seen: Observation, targets: Sequence[str], ask: Questions) -> None:
 
 
 def _read_host(seen: Observation, ask: Questions) -> None:
-    for devno in {mount.devno for mount in seen.mounts if mount.fstype.startswith("ext") and mount.devno in seen.nodes}:
-        # What the superblock sets (tune2fs -o) is in no mountinfo, since it is that filesystem's default (_ext4_show_options()).
-        seen.in_force[devno] = tuple(_sysfs.read_text("/proc/fs/ext4/%s/options" % seen.nodes[devno].name).split())
+    seen.in_force = _sysfs.read_in_force(seen.nodes, seen.mounts)
     seen.accepted = _record.load_accepted()
     for path in ask.mounts:
         seen.directories[path] = read_path(path)._replace(way=walk(path))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import (
@@ -177,8 +177,3 @@ def parse_os_release(text: str) -> Tuple[str, ...]:
             if line.startswith(key + "="):
                 words += line.partition("=")[2].strip().strip("\"'").split()
     return tuple(words)
-
-
-def has_option(options: Iterable[str], wanted: str) -> bool:
-    """Whether a mount's options hold *wanted* (``noatime``, ``errors=remount-ro``)."""
-    return wanted in set(options)

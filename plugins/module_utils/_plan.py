@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _erase, _guards, _remains
-from ansible_collections.plumbline.ssd.plugins.module_utils._cache import Wish, plan_caches, step_tools
-from ansible_collections.plumbline.ssd.plugins.module_utils._durability import RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._cache import PACKAGES, Wish, plan_caches, step_tools
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
     Geometry,
@@ -51,7 +51,6 @@ _PACKAGES = {
     "fedora": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
     "suse": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
 }
-_CACHE_PACKAGES = {"hdparm": "hdparm", "sdparm": "sdparm", "nvme": "nvme-cli"}  # in every family
 _FAMILIES = {
     "debian": "debian",
     "ubuntu": "debian",
@@ -162,7 +161,17 @@ def make_plan(stacks: Sequence[Stack], seen: Observation, through: str = "filesy
 
 def _plan_caches(plans: Sequence[StackPlan], seen: Observation) -> Optional[Dict[str, Any]]:
     """The step of the whole host: a controller's cache is that of all namespaces behind it, in whichever stacks they are."""
-    wishes = [Wish(plan.spec.name, leg.devno, plan.spec.write_cache) for plan in plans for leg in plan.legs]
+    wishes = [
+        Wish(
+            plan.spec.name,
+            leg.devno,
+            plan.spec.write_cache,
+            POWER_CUT in plan.spec.accept,
+            seen.nodes[leg.devno].identity.serial in plan.spec.power_loss_protection,
+        )
+        for plan in plans
+        for leg in plan.legs
+    ]
     step, refusals = plan_caches(seen, wishes)
     for plan in plans:
         plan.refusals += ["%s: %s" % (plan.spec.name, reason) for reason in refusals.get(plan.spec.name, [])]
@@ -182,7 +191,7 @@ def missing_packages(seen: Observation, stacks: Sequence[Stack], through: str) -
 def packages_of(seen: Observation, wanted: Iterable[str]) -> List[str]:
     """The packages of the host's distribution that bring those of these tools that are not there."""
     family = next((_FAMILIES[word] for word in seen.distribution if word in _FAMILIES), "debian")
-    packages = {**_PACKAGES[family], **_CACHE_PACKAGES}
+    packages = {**_PACKAGES[family], **PACKAGES}
     return sorted({packages[tool] for tool in wanted if tool not in seen.tools})
 
 
@@ -271,6 +280,8 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     if plan.refusals or through == "write_cache":
         for leg in plan.legs:  # what was cut off is judged with the partitions
             _refuse(plan, seen, leg, leg.doubts)
+        if not plan.refusals:
+            _judge_mounts(plan, seen)
         return
     seen = _erase.as_erased(seen, [leg.devno for leg in plan.legs if leg.erase])
     _choose_sizes(plan, seen)

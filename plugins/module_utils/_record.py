@@ -86,7 +86,8 @@ def parse_accepted(stack: str, found: Any) -> List[Accepted]:
     for entry in found if isinstance(found, list) else []:
         with contextlib.suppress(TypeError):  # written by another release, or by hand
             one = Accepted(**entry)
-            risks.append(one._replace(stack=stack, serials=tuple(map(str, one.serials))))
+            words = {key: str(value or "") for key, value in one._asdict().items() if key != "serials"}
+            risks.append(Accepted(**dict(words, stack=stack), serials=tuple(map(str, one.serials))))
     return risks
 
 

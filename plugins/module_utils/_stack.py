@@ -392,11 +392,11 @@ def judge_durability(seen: Observation, devno: str, mount: Optional[Mount]) -> T
     recorded = [one for one in seen.accepted if ext4 and one.uuid == ext4.uuid]
     stated = [serial for one in recorded if one.acceptance == _durability.STATED for serial in one.serials]
     disks = sorted((seen.nodes[one] for one in below(seen, devno)[0] if seen.nodes[one].kind != "other"), key=lambda node: node.name)
-    drives = [_durability.drive_of(seen, node.devno, stated) for node in disks]
+    drives = [_durability.drive_below(seen, node.devno, devno, stated) for node in disks]
     options = seen.in_force.get(devno) or (mount.options if mount else ())
     findings: List[Finding] = []
     if _durability.barriers_on(options):
-        findings += [finding for drive, node in zip(drives, disks) if node.devno in seen.caches for finding in _judge_drive(drive)]
+        findings += [finding for drive, node in zip(drives, disks) if node.devno in seen.caches for finding in _judge_drive(seen, drive, node, devno)]
     accepted: List[str] = []
     if mount:
         for risk in _durability.judge_options(options, drives, [one.acceptance for one in recorded]):
@@ -408,14 +408,18 @@ def judge_durability(seen: Observation, devno: str, mount: Optional[Mount]) -> T
     return findings, accepted
 
 
-def _judge_drive(drive: _durability.Drive) -> List[Finding]:
+def _judge_drive(seen: Observation, drive: _durability.Drive, disk: Node, top: str) -> List[Finding]:
     """A drive below a filesystem that sends barriers."""
     found = _durability.judge_cache(drive.cache, drive.stated, True, drive.belief, (), drive.follows)
     if found.level == _durability.OK:
         return []
     name = "%s (%s)" % (drive.name, drive.serial) if drive.serial else drive.name
     level = ERROR if found.level == _durability.CRITICAL else WARNING
-    return [Finding(level, "write_cache", name, found.text, "a kernel that believes 'write back', by a rescan of the drive")]
+    mapped = _durability.droppers(seen, disk.devno, top)
+    if not mapped:
+        return [Finding(level, "write_cache", name, found.text, "a kernel that believes 'write back', by a rescan of the drive")]
+    wanted = "a kernel that believes 'write back' of it, by deactivating and activating it (vgchange -an, -ay) once it does so of the drive"
+    return [Finding(level, "write_cache", name, "%s: at %s" % (found.text, _durability.name_mapped(mapped)), wanted)]
 
 
 def _option_finding(risk: _durability.Risk, mount: Mount) -> Finding:

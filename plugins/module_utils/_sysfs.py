@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import shown
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
@@ -236,6 +236,15 @@ def read_mounts() -> List[Mount]:
             seen.add(space)
             mounts += parse_mountinfo(read_text("/proc/%s/mountinfo" % name), here=False)
     return mounts
+
+
+def read_in_force(nodes: Mapping[str, Node], mounts: Iterable[Mount]) -> Dict[str, Tuple[str, ...]]:
+    """Mounted ext filesystems → all their options.
+
+    What the superblock sets (tune2fs -o) is in no mountinfo, since it is that filesystem's default (_ext4_show_options()).
+    """
+    devnos = {mount.devno for mount in mounts if mount.fstype.startswith("ext") and mount.devno in nodes}
+    return {devno: tuple(read_text("/proc/fs/ext4/%s/options" % nodes[devno].name).split()) for devno in devnos}
 
 
 def _namespace(process: str) -> str:

@@ -31,7 +31,8 @@ options:
     required: true
   through:
     description:
-      - Plan up to this layer and stop. Sizes and addresses are those of the whole stack all the same.
+      - Plan up to this layer and stop. Sizes and addresses are those of the whole stack all the same, and mount options are judged
+        over the devices whatever the layer.
     type: str
     choices: [write_cache, partition, striped_lvm, filesystem]
     default: filesystem

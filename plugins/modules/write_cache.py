@@ -42,9 +42,17 @@ options:
         type: str
         default: ""
       serial:
-        description: The drive's serial, for messages.
+        description: The drive's serial, for the message that it is not there.
         type: str
         default: ""
+      accept:
+        description:
+          - Risks taken on for this drive. V(data_loss_on_power_cut) lets its cache be switched on while a filesystem is mounted on it without barriers,
+            which is refused otherwise.
+        type: list
+        elements: str
+        choices: [data_loss_on_power_cut]
+        default: []
   persist:
     description:
       - Keep the setting. V(false) sets it until the next reset, and drops what was kept for these drives before, which would undo it.
@@ -52,8 +60,8 @@ options:
     default: true
   power_loss_protection:
     description:
-      - Serials of drives of which the operator states that their cache survives a power cut. It changes nothing but RV(devices[].protected),
-        where the drive itself does not say.
+      - Serials of drives of which the operator states that their cache survives a power cut. RV(devices[].protected) says so where the drive
+        itself does not, and their caches may be switched on below a filesystem without barriers.
     type: list
     elements: str
     default: []
@@ -68,6 +76,7 @@ attributes:
     support: full
     details: Shows for each drive the state of its cache, and the state that is kept.
 notes:
+  - A cache that is off is not switched on below a filesystem that is mounted without barriers, unless that is accepted.
   - The cache of an NVMe SSD belongs to its controller. It is set only where all namespaces behind the controller are named, with the same state.
   - Virtual disks (virtio), loop devices and disks behind USB bridges cannot be asked, so V(on) and V(off) are refused for them.
   - Off is kept as well as on. A kernel that goes on believing C(write back) over a cache that is off is left alone, since that is safe, and right
@@ -179,6 +188,7 @@ DEVICE = {
     "state": {"type": "str", "choices": ["on", "off", "keep"], "required": True},
     "identity": {"type": "str", "default": ""},
     "serial": {"type": "str", "default": ""},
+    "accept": {"type": "list", "elements": "str", "choices": ["data_loss_on_power_cut"], "default": []},
 }
 
 
@@ -204,9 +214,10 @@ def main():
     params = module.params
     try:
         need_root()
-        asked = [Asked(device_path(one["device"]), one["state"], one["identity"]) for one in params["devices"]]
+        asked = [Asked(device_path(one["device"]), one["state"], one["identity"], one["serial"], tuple(one["accept"])) for one in params["devices"]]
         with writing(params["lease"], module.check_mode) as warnings:
-            done = apply(runner(module), asked, params["persist"], find_tools(module.get_bin_path), module.check_mode)
+            tools = find_tools(module.get_bin_path)
+            done = apply(runner(module), asked, params["persist"], tools, module.check_mode, params["power_loss_protection"])
     except PlumblineError as fault:
         exit_refused(module, fault)
     except OSError as fault:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk
+from labkit.caches import switched_off
 from labkit.harness import Harness
 from labkit.specs import assert_error, assert_refused, errors, said, stack
 
@@ -22,6 +23,7 @@ DISKS = [
     {"name": "scsi", "bus": "scsi", "size": "96MiB", "serial": "DURABLESCSI", "physical_block_size": 4096},
 ]
 BUSES = ("nvme", "scsi")
+by_bus = pytest.mark.parametrize("bus", [pytest.param("nvme", marks=pytest.mark.long), "scsi"])
 MOUNT = "/pl/pgdata0"
 RECORD = "/var/lib/plumbline/accepted/pgdata.json"
 POWER_CUT, STALE = "data_loss_on_power_cut", "stale_data_after_crash"
@@ -82,27 +84,6 @@ def named(disk: Disk) -> str:
     return f"device {disk.kernel} ({disk.serial})"
 
 
-def set_cache(harness: Harness, disk: Disk, on: bool) -> None:
-    """By the drive's own tool, and read back from the drive."""
-    if disk.kernel.startswith("nvme"):
-        controller = disk.path.rpartition("n")[0]
-        harness.must(f"nvme set-feature {controller} --feature-id=6 --value={int(on)}")
-        harness.must(f"nvme get-feature {controller} --feature-id=6 | grep -Ei 'value: *(0x)?0*{int(on)}$'")
-    else:
-        harness.must(f"sdparm --quiet --{'set' if on else 'clear'}=WCE {disk.path}")
-        harness.must(f"sdparm --get=WCE {disk.path} | grep -E 'WCE +{int(on)}'")
-
-
-@contextmanager
-def cache_off(harness: Harness, disk: Disk) -> Iterator[None]:
-    """Without the cache; afterwards it is on again, as the drive has it by default."""
-    set_cache(harness, disk, False)
-    try:
-        yield
-    finally:
-        set_cache(harness, disk, True)
-
-
 @contextmanager
 def belief(harness: Harness, disk: Disk, word: str) -> Iterator[None]:
     """While the kernel believes this of the drive."""
@@ -159,13 +140,13 @@ def test_the_profile_of_2016_wants_both_acceptances(bench: Bench, harness: Harne
 # --- the table, over each state of a cache -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bus", BUSES)
+@by_bus
 def test_no_barriers_over_a_cache_that_is_on_and_one_that_is_off(bench: Bench, harness: Harness, disks: dict[str, Disk], bus: str) -> None:
     disk = disks[bus]
     refused = options_of(disk, "noatime", "nobarrier")
     with bench.untouched():
         assert_refused(harness, refused, f"{named(disk)}: its write cache is on (", f"accept: [{POWER_CUT}]", f"power_loss_protection: [{disk.serial}]")
-        with cache_off(harness, disk):
+        with switched_off(harness, disk):
             assert_refused(harness, refused, f"{named(disk)}: its write cache is off, and a reset can bring it back", f"accept: [{POWER_CUT}]")
             assert plan_of(harness, spec_of(disk))["steps"]
             assert plan_of(harness, options_of(disk, "nobarrier", power_loss_protection=[disk.serial]))["steps"]
@@ -186,7 +167,7 @@ def test_a_cache_that_cannot_be_read_is_not_safe(harness: Harness) -> None:
         harness.must("losetup -d /dev/loop7; rm /run/pl.img")
 
 
-@pytest.mark.parametrize("bus", BUSES)
+@by_bus
 def test_flushes_that_the_kernel_drops_over_a_cache_are_an_error(harness: Harness, disks: dict[str, Disk], bus: str) -> None:
     """On and off, believed "write back" and "write through": only the volatile cache without flushes fails."""
     disk = disks[bus]
@@ -198,14 +179,14 @@ def test_flushes_that_the_kernel_drops_over_a_cache_are_an_error(harness: Harnes
         assert errors(found) == [("write_cache", name)]
         assert "its write cache is on, and the kernel believes 'write through' and drops flushes" in texts(found, "write_cache")[0][1]
         assert errors(plan_of(harness, spec_of(disk))) == [("write_cache", name)]
-        with cache_off(harness, disk):
+        with switched_off(harness, disk):
             assert [level for level, _text in texts(audit(harness, disk), "write_cache")] == ["warning"]
-    with cache_off(harness, disk):
+    with switched_off(harness, disk):
         found = audit(harness, disk)
         assert errors(found) == [] and texts(found, "write_cache") == [], "a belief of write back over a cache that is off is safe"
 
 
-@pytest.mark.parametrize("bus", BUSES)
+@by_bus
 def test_no_barriers_that_nobody_accepted_over_a_cache(harness: Harness, disks: dict[str, Disk], bus: str) -> None:
     """Without a spec: an error over the cache that is on, a note over one that is off."""
     disk = disks[bus]
@@ -213,7 +194,7 @@ def test_no_barriers_that_nobody_accepted_over_a_cache(harness: Harness, disks: 
     harness.must(f"mount -o remount,nobarrier {MOUNT}")
     assert errors(audit(harness, disk)) == [("mount", MOUNT)]
     assert f"'nobarrier' on {named(disk)}: its write cache is on" in texts(audit(harness, disk), "mount")[0][1]
-    with cache_off(harness, disk):
+    with switched_off(harness, disk):
         assert errors(audit(harness, disk)) == []
         assert "its write cache is off, and a reset can bring it back" in texts(audit(harness, disk), "mount")[0][1]
 
@@ -256,6 +237,7 @@ def test_what_is_accepted_is_recorded_and_shown_until_it_is_gone(harness: Harnes
     assert accepted(info) == [] and texts(info, "mount") == [] and plan_of(harness, spec_of(disk))["steps"] == []
 
 
+@pytest.mark.long
 def test_the_operators_word_is_recorded_by_serial(harness: Harness, disks: dict[str, Disk]) -> None:
     disk = disks["scsi"]
     stacks = options_of(disk, "noatime", "barrier=0", power_loss_protection=[disk.serial])
@@ -266,6 +248,7 @@ def test_the_operators_word_is_recorded_by_serial(harness: Harness, disks: dict[
     assert errors(audit(harness, disk)) == [] and plan_of(harness, stacks)["steps"] == []
 
 
+@pytest.mark.long
 def test_a_record_that_is_lost_is_written_again(harness: Harness, disks: dict[str, Disk]) -> None:
     disk = disks["scsi"]
     stacks = options_of(disk, "noatime", "noauto_da_alloc", accept=[POWER_CUT])
@@ -303,9 +286,8 @@ def mounts_and_stays(harness: Harness, disk: Disk, options: list[str]) -> None:
     assert texts(plan, "mount") == [] and accepted(plan) == [], options
 
 
-@pytest.mark.parametrize("options", [["data=journal", "journal_async_commit"], ["nojournal_checksum", "commit=30", "data_err=abort", "sync"]], ids=str)
-def test_what_is_harmless_is_mounted_as_written(harness: Harness, disks: dict[str, Disk], options: list[str]) -> None:
-    mounts_and_stays(harness, disks["scsi"], options)
+def test_what_is_harmless_is_mounted_as_written(harness: Harness, disks: dict[str, Disk]) -> None:
+    mounts_and_stays(harness, disks["scsi"], ["nojournal_checksum", "commit=30", "data_err=abort", "sync"])
 
 
 @pytest.mark.long
@@ -332,6 +314,7 @@ def test_drift_is_repaired_by_remount(harness: Harness, disks: dict[str, Disk]) 
     assert texts(audit(harness, disk), "mount") == []
 
 
+@pytest.mark.long
 def test_a_line_of_fstab_that_the_next_boot_would_take_is_found(harness: Harness, disks: dict[str, Disk]) -> None:
     disk = disks["scsi"]
     harness.build(spec_of(disk))

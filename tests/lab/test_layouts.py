@@ -36,7 +36,7 @@ LAYOUTS = {"one": ("striped", 1), "three": ("striped", 3), "each": ("separate", 
 GROUPS = [
     pytest.param("nvme512", 2, id="nvme512-2legs", marks=pytest.mark.long),
     pytest.param("scsi512e", 2, id="scsi512e-2legs", marks=pytest.mark.long),
-    pytest.param("scsi512e", 3, id="scsi512e-3legs"),
+    pytest.param("scsi512e", 3, id="scsi512e-3legs", marks=pytest.mark.long),
     pytest.param("nvme4kn", 2, id="nvme4kn-2legs"),
     pytest.param("offset3584", 2, id="offset3584-2legs"),
     pytest.param("scsi16k", 2, id="scsi16k-2legs", marks=pytest.mark.long),

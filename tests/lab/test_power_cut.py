@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from labkit import caches
 from labkit.bench import Bench, Disk
 from labkit.crash import DIRECTORY, Witness, read_guest, read_image, witness
 from labkit.harness import Harness
@@ -48,6 +49,7 @@ class State:
     writeback_ms: int = HOUR_MS
     plp: bool = False  # capacitors
     safe: bool = True
+    everyday: bool = True  # part of the default run
 
     @property
     def barriers(self) -> bool:
@@ -58,9 +60,9 @@ STATES = [
     State("default"),
     State("cache-off", cache=False),
     # What shows that switching the cache off is enough by itself: there are no flushes to help.
-    State("cache-off-nobarrier", cache=False, remount="barrier=0"),
+    State("cache-off-nobarrier", cache=False, remount="barrier=0", everyday=False),
     # What an operator may state of a drive.
-    State("protected-nobarrier", remount="barrier=0", plp=True),
+    State("protected-nobarrier", remount="barrier=0", plp=True, everyday=False),
     # With a write-back of some seconds, as drives have it, so that what is lost is the end of the log and not all there ever was.
     State("nobarrier", options=("noatime", "barrier=0"), accept=("data_loss_on_power_cut",), writeback_ms=2000, safe=False),
 ]
@@ -169,6 +171,16 @@ def test_the_check_sees_a_file_that_is_gone(written: tuple[Path, int]) -> None:
     assert set(lost_of(home, number)) == {state, *(one for one in entries if segment_name(log_index(one) // SEGMENT_ENTRIES) == last.name)}
 
 
+def test_the_check_replays_a_journal_behind_a_partition_table(written: tuple[Path, int], tmp_path: Path) -> None:
+    home, number = written
+    image, disk = make_image(home.parent, tmp_path / "image"), tmp_path / "disk"
+    dirty = b"journal_open -c\njournal_write -b 4000 /dev/zero\njournal_close\n"
+    subprocess.run(["debugfs", "-w", "-f", "-", image], input=dirty, check=True, capture_output=True)
+    assert "needs_recovery" in subprocess.run(["dumpe2fs", "-h", image], capture_output=True, text=True, check=True).stdout
+    disk.write_bytes(bytes(1 << 20) + image.read_bytes())
+    assert judge(read_image(disk, 1 << 20), number).lost == []
+
+
 def test_an_image_beyond_repair_has_nothing(written: tuple[Path, int], tmp_path: Path) -> None:
     home, number = written
     image = make_image(home.parent, tmp_path / "image")
@@ -181,13 +193,6 @@ def test_an_image_beyond_repair_has_nothing(written: tuple[Path, int], tmp_path:
 # --- the machine --------------------------------------------------------------------------------------------------------------
 
 
-def set_cache(harness: Harness, disk: Disk, on: bool) -> None:
-    """By the drive's caching mode page, and by its own word afterwards."""
-    harness.must(f"sdparm -q --{'set' if on else 'clear'}=WCE {disk.path}")
-    said = harness.must(f"sdparm -q --get=WCE {disk.path} || true")  # QEMU's disks have no saved page, which it minds
-    assert said.split()[:2] == ["WCE", str(int(on))], said
-
-
 @contextmanager
 def prepared(bench: Bench, harness: Harness, state: State) -> Iterator[Disk]:
     """The disk with an ext4 of ours on it, mounted, and all of that on the flash."""
@@ -197,7 +202,9 @@ def prepared(bench: Bench, harness: Harness, state: State) -> Iterator[Disk]:
     drive = bench.simulated(disk)
     try:
         harness.build([one])
-        set_cache(harness, disk, state.cache)
+        wanted = "on" if state.cache else "off"
+        caches.put(harness, disk, wanted)
+        assert caches.state(harness, disk) == wanted
         if state.remount:
             harness.must(f"mount -o remount,{state.remount} {MOUNT}")
         barriers = "nobarrier" not in harness.must(f"cat /proc/fs/ext4/{Path(disk.part()).name}/options").split()
@@ -208,7 +215,7 @@ def prepared(bench: Bench, harness: Harness, state: State) -> Iterator[Disk]:
     finally:
         drive.set("writeback_ms", HOUR_MS)
         drive.set("plp", 0)
-        set_cache(harness, bench.disks["cut"], True)
+        caches.put(harness, bench.disks["cut"], "on")
         bench.clean()
 
 
@@ -275,7 +282,9 @@ def verdict(row: Row, state: State) -> None:
         assert row.lost > 0, "nothing was lost: this test would not see a loss"
 
 
-@by_state
+@pytest.mark.parametrize(
+    "state", [pytest.param(state, marks=[] if state.everyday else pytest.mark.long) for state in STATES], ids=[state.name for state in STATES]
+)
 def test_crash_images(bench: Bench, harness: Harness, plugged: dict[str, Disk], state: State, table: list[Row], tmp_path: Path) -> None:
     table.append(take_images(bench, harness, state, IMAGES, tmp_path))
     verdict(table[-1], state)

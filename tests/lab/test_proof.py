@@ -90,6 +90,7 @@ def test_what_passed_is_not_measured_again(bench: Bench, harness: Harness, built
     assert plan(harness, built, policy="never")["due"] is False
 
 
+@pytest.mark.long
 def test_what_failed_fails_again(bench: Bench, harness: Harness, built: Any, unproven: None) -> None:
     """The drives' pages lie elsewhere than they say: the static proof cannot know, and the measured one names the device."""
     set_phase(bench, 8 * KIB)

@@ -93,7 +93,7 @@ def verdict(found: dict[str, Any]) -> tuple[str, int, int]:
 # --- files ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("phase", [0, 1536])
+@pytest.mark.parametrize("phase", [pytest.param(0, marks=pytest.mark.long), 1536])
 def test_a_file_on_a_striped_volume(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], phase: int) -> None:
     """The phase is the volume's, and so is the word about the legs. The file's times stay as they are."""
     path = striped(harness, pair)
@@ -159,7 +159,10 @@ LAYERS: dict[str, tuple[int, str, str, int, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("row", LAYERS)
+EVERYDAY = ("start-63", "linear-plus-one-sector", "the-device-lies")
+
+
+@pytest.mark.parametrize("row", [row if row in EVERYDAY else pytest.param(row, marks=pytest.mark.long) for row in LAYERS])
 def test_the_layer_that_is_off(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], row: str) -> None:
     disk = pair[0]
     start, make, device, phase, culprit, agreement = LAYERS[row]
@@ -272,7 +275,7 @@ def on_ours(pair: tuple[Disk, Disk]) -> str:
     return f"pvcreate -q {pvs}; vgcreate -q -s 4M fresh {pvs}; lvcreate -q -y -n lv -l 40 -i 2 -I 64k fresh"
 
 
-@pytest.mark.parametrize(("what", "flush_us"), [("partition", 0), ("volume", 0), ("volume", 2000)])
+@pytest.mark.parametrize(("what", "flush_us"), [*(pytest.param(what, 0, marks=pytest.mark.long) for what in ("partition", "volume")), ("volume", 2000)])
 def test_a_sweep_with_writes(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], what: str, flush_us: int) -> None:
     """It finds the phase, does not take its own flushes for others' load, and leaves the device as blank as it was, by reading all of it."""
     for disk in pair:
@@ -312,9 +315,10 @@ REFUSED = {
     "a volume on a partition of others": ("sfdisk -q --part-label {disk} 1 data; udevadm settle; {lv}", "/dev/fresh/lv", "a partition named 'data'"),
     "a file": (MKFS + "; mkdir -p /pl/m; mount {0} /pl/m; dd if=/dev/zero of=/pl/m/f bs=1M count=8 oflag=direct", "/pl/m/f", "a file is only read"),
 }
+SHORT = ("a partition of others", "a filesystem", "held", "a volume with a filesystem")
 
 
-@pytest.mark.parametrize("row", REFUSED)
+@pytest.mark.parametrize("row", [row if row in SHORT else pytest.param(row, marks=pytest.mark.long) for row in REFUSED])
 def test_what_is_never_written_to(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], row: str) -> None:
     make, device, words = REFUSED[row]
     change(bench, {"read_us": "0"}, *pair)
@@ -376,6 +380,7 @@ def compare(bench: Bench, harness: Harness, disk: Disk, seconds: float) -> float
     return long / found["seconds"]
 
 
+@pytest.mark.long
 def test_the_classic_recipe_has_the_same_answer(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     compare(bench, harness, plugged["slow"], 0.5)
 

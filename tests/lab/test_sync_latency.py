@@ -136,6 +136,7 @@ def test_all_rows_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> N
 # --- the write cache --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mounted", ["consumer"], indirect=True)
 def test_without_its_cache_a_consumer_drive_collapses(bench: Bench, harness: Harness, mounted: Disk) -> None:
     found = {}

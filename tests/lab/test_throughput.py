@@ -123,7 +123,7 @@ def article() -> Iterator[dict[str, tuple[dict[str, Any], float]]]:
             )
 
 
-@pytest.mark.parametrize("name", ["misaligned", "single", pytest.param("three", marks=pytest.mark.long), pytest.param("separate", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["misaligned", *(pytest.param(name, marks=pytest.mark.long) for name in ("single", "three", "separate"))])
 @pytest.mark.parametrize("job", ["rand_write", pytest.param("seq_write", marks=pytest.mark.long)])
 def test_the_layouts_of_the_article(bench: Bench, harness: Harness, plugged: dict[str, Disk], article: dict[str, Any], name: str, job: str) -> None:
     disks = pair(plugged)
@@ -177,7 +177,8 @@ def test_a_volume_in_use_and_its_baseline(bench: Bench, harness: Harness, plugge
     with built(bench, harness, disks, LAYOUTS["single"]) as (volume,):
         ext4(harness, volume, "/pl/data")
         before = harness.must("stat -f -c '%f %d' /pl/data")
-        options = {"paths": ["/pl/data"], "scratch_size": "24MiB", "jobs": ["rand_read"], "baseline": home, "precision": 0.2, "min_share": 0.7}
+        # What is looked at here is no figure, so that a busy processor does no harm.
+        options = {"paths": ["/pl/data"], "scratch_size": "24MiB", "jobs": ["rand_read"], "baseline": home, "precision": 0.2, "min_share": 0.5, "max_cpu": 1.0}
         found = measure(harness, **options)
         print("\n".join(found["report"]))
         assert found["jobs"][0]["verdict"] == "pass", found["report"]
@@ -316,12 +317,12 @@ def test_check_mode_writes_nothing(bench: Bench, harness: Harness, plugged: dict
 @pytest.mark.parametrize(
     "prepare, options, words",
     [
-        ("mount -o remount,ro /pl/data", {}, "/pl/data is mounted read-only"),
+        pytest.param("mount -o remount,ro /pl/data", {}, "/pl/data is mounted read-only", marks=pytest.mark.long),
         ("fallocate -l $(($(stat -f -c '%a*%S' /pl/data) - 30*1024*1024)) /pl/data/full", {}, "wanted twice the scratch file, 32 MiB"),
         pytest.param("true", {"paths": ["/pl/none"]}, "/pl/none is no directory", marks=pytest.mark.long),
         pytest.param("true", {"paths": ["/run"]}, "/run is not on one block device", marks=pytest.mark.long),
         pytest.param("true", {"paths": ["/pl/data", "/pl/data/lost+found"]}, "is on the same volume as another of the paths", marks=pytest.mark.long),
-        ("true", {"baseline": "raw.json"}, "wanted an absolute path in a directory that exists"),
+        pytest.param("true", {"baseline": "raw.json"}, "wanted an absolute path in a directory that exists", marks=pytest.mark.long),
     ],
 )
 def test_filesystems_that_cannot_be_measured(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk
+from labkit.caches import link, put, question, state
 from labkit.harness import HOME, Harness
 from labkit.specs import assert_error, assert_refused, said, stack
 from labkit.targets import fixed_scsi, nvme_target
@@ -31,17 +32,6 @@ FILES = (
 )
 UNITS = "plumbline-write-cache.timer plumbline-write-cache.service"
 TOOLS = {"ata": "hdparm", "scsi": "sdparm", "nvme": "nvme-cli"}
-# Each by another way than the module's, which asks by ioctl. (`grep -q` would end before the tool, which a shell with pipefail takes for a failure.)
-ASK = {
-    "ata": "test -n \"$(hdparm -I {0} | grep '^[[:blank:]]*[*][[:blank:]]*Write cache$')\" && echo on || echo off",
-    "scsi": "test -n \"$(sdparm --get=WCE {0} | grep -E '(^|[[:blank:]])WCE +1 ')\" && echo on || echo off",
-    "nvme": "test -n \"$(nvme get-feature {0} -n 0xffffffff -f 6 | grep ':0*x*0*1$')\" && echo on || echo off",
-}
-SET = {
-    "ata": "hdparm -q -W{1} {0}",
-    "scsi": "sdparm --quiet --set=WCE={1} {0}",
-    "nvme": "nvme set-feature {0} -n 0xffffffff -f 6 -v {1} > /dev/null",
-}
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +45,6 @@ def drives(bench: Bench) -> Iterator[Bench]:
 
 def disk_of(bench: Bench, kind: str, number: int = 0) -> Disk:
     return bench.disks[f"wc{kind}{number}"]
-
-
-def link(disk: Disk) -> str:
-    return f"/dev/disk/by-id/{disk.by_id}"
-
-
-def state(harness: Harness, kind: str, disk: Disk) -> str:
-    """What the drive says, by the tool."""
-    return harness.must(ASK[kind].format(link(disk))).strip()
-
-
-def put(harness: Harness, kind: str, disk: Disk, wanted: str) -> None:
-    """Set it behind the collection's back."""
-    harness.must(SET[kind].format(link(disk), int(wanted == "on")))
 
 
 def call(harness: Harness, *asked: tuple[Disk, str], check: bool = False, **options: Any) -> dict[str, Any]:
@@ -111,35 +87,35 @@ def test_what_the_drives_say(harness: Harness, drives: Bench) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("before", "asked"), [("on", "off"), ("off", "on"), ("off", "keep")])
+@pytest.mark.parametrize(("before", "asked"), [("on", "off"), *(pytest.param("off", asked, marks=pytest.mark.long) for asked in ("on", "keep"))])
 def test_first_run_rerun_and_check(harness: Harness, drives: Bench, kind: str, before: str, asked: str) -> None:
     """Check writes nothing, the first run sets, the second changes nothing, and the plan has no step left."""
     disk, wanted = disk_of(drives, kind), before if asked == "keep" else asked
-    put(harness, kind, disk, before)
+    put(harness, disk, before)
     specs = [{**stack([disk], "separate"), "volumes": [{"name": "data"}], "write_cache": asked}]
     plan = ok(harness.module("stack_plan", {"stacks": specs, "through": "write_cache"}))
     assert [step["devices"][0]["state"] for step in plan["steps"]] == ([] if asked == "keep" else [asked])
     with drives.untouched(disk):
         checked = ok(call(harness, (disk, asked), check=True))
     assert (checked["changed"], checked["devices"][0]["before"], checked["devices"][0]["after"]) == (asked != "keep", before, wanted)
-    assert state(harness, kind, disk) == before and kept_files(harness) == ""
+    assert state(harness, disk) == before and kept_files(harness) == ""
     first = ok(call(harness, (disk, asked)))
-    assert first["changed"] is (asked != "keep") and state(harness, kind, disk) == wanted
+    assert first["changed"] is (asked != "keep") and state(harness, disk) == wanted
     (told,) = first["devices"]
     assert (told["before"], told["after"], told["kept"], told["findings"]) == (before, wanted, "" if asked == "keep" else asked, [])
     assert told["belief"] == "write back" if wanted == "on" else told["belief"] in ("write back", "write through")
     files = kept_files(harness)
     assert len(files.splitlines()) == (0 if asked == "keep" else len(FILES))
     again = ok(call(harness, (disk, asked)))
-    assert again["changed"] is False and kept_files(harness) == files and state(harness, kind, disk) == wanted
+    assert again["changed"] is False and kept_files(harness) == files and state(harness, disk) == wanted
     assert harness.module("stack_plan", {"stacks": specs, "through": "write_cache"})["steps"] == []
     specs[0]["write_cache"] = "keep"
     left = harness.module("stack_plan", {"stacks": specs, "through": "write_cache"})["steps"]
     assert [step["devices"][0]["state"] for step in left] == ([] if asked == "keep" else ["keep"])
     harness.apply(left)
-    assert state(harness, kind, disk) == wanted and kept_files(harness) == ""
+    assert state(harness, disk) == wanted and kept_files(harness) == ""
     assert harness.run(f"systemctl is-active {UNITS}")[1].split() == ["inactive", "inactive"]
-    put(harness, kind, disk, "on")
+    put(harness, disk, "on")
 
 
 def test_all_drives_in_one_call_and_by_the_plan(harness: Harness, drives: Bench) -> None:
@@ -151,21 +127,22 @@ def test_all_drives_in_one_call_and_by_the_plan(harness: Harness, drives: Bench)
     (step,) = plan["steps"]
     assert len(step["devices"]) == len(KINDS) and plan["missing_packages"] == []
     harness.apply(plan["steps"])
-    assert [state(harness, kind, disk_of(drives, kind)) for kind in KINDS] == ["off"] * 3
+    assert [state(harness, disk_of(drives, kind)) for kind in KINDS] == ["off"] * 3
     assert ok(harness.module("stack_plan", {"stacks": specs, "through": "write_cache"}))["changed"] is False
     harness.must(f"systemctl is-enabled {UNITS}")
     assert harness.run("systemd-analyze verify --man=no default.target 2>&1 | grep -E 'cycle|plumbline'")[1] == ""
     for kind in KINDS:
         disk = disk_of(drives, kind)
         told = harness.must(f"udevadm test --action=add /sys/class/block/{disk.kernel} 2>&1; true")
-        assert TOOLS[kind].split("-", maxsplit=1)[0] in told.split("run:")[-1] or "write-cache" in told, told[-1500:]
+        tool = TOOLS[kind].split("-", maxsplit=1)[0]
+        assert [line for line in told.splitlines() if line.startswith("run: ") and f"/{tool} " in line and disk.path in line], told[-1500:]
     harness.must(f"echo '# meddled' >> {RULES}")
     (step,) = ok(harness.module("stack_plan", {"stacks": specs, "through": "write_cache"}))["steps"]
     harness.apply([step])
     assert harness.module("stack_plan", {"stacks": specs, "through": "write_cache"})["steps"] == []
     forget(harness, drives)
     for kind in KINDS:
-        put(harness, kind, disk_of(drives, kind), "on")
+        put(harness, disk_of(drives, kind), "on")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -189,13 +166,13 @@ def test_a_virtual_disk_is_refused(harness: Harness, drives: Bench) -> None:
     assert kept_files(harness) == ""
 
 
-@pytest.mark.parametrize(("cache", "wanted"), [(True, "off"), (False, "on")])
+@pytest.mark.parametrize(("cache", "wanted"), [(True, "off"), pytest.param(False, "on", marks=pytest.mark.long)])
 def test_a_drive_that_says_it_cannot_be_changed(harness: Harness, drives: Bench, cache: bool, wanted: str) -> None:
     """Nothing is set on the others of the call either, and the plan refuses as well."""
     good = disk_of(drives, "nvme")
     with fixed_scsi(drives, harness, cache) as fixed:
         assert_error(call(harness, (good, "off"), (fixed, wanted)), fixed.kernel, f"is {'on' if cache else 'off'}", "cannot be changed", f"wanted {wanted}")
-        assert state(harness, "nvme", good) == "on" and kept_files(harness) == ""
+        assert state(harness, good) == "on" and kept_files(harness) == ""
         assert_refused(harness, [{**stack([fixed], "separate"), "volumes": [{"name": "data"}], "write_cache": wanted}], "cannot be changed")
         told = ok(call(harness, (fixed, "on" if cache else "off")))
         assert told["changed"] is False and told["devices"][0]["kept"] == ""
@@ -209,18 +186,19 @@ def test_a_controller_that_refuses_and_one_that_is_shared(harness: Harness, driv
         assert_error(call(harness, (first, "off"), (second, "on")), "wanted off here and another state")
         refused = call(harness, (good, "off"), (first, "off"), (second, "off"))
         assert_error(refused, f"{first.kernel} (SHAREDSSD01)", "its write cache is on and nvme refused to change it", "wanted off")
-        assert state(harness, "scsi", good) == "on" and kept_files(harness) == ""
+        assert state(harness, good) == "on" and kept_files(harness) == ""
 
 
+@pytest.mark.long
 def test_drives_of_which_one_undoes_the_other(harness: Harness, drives: Bench) -> None:
     """scsi_debug has one caching page for all its disks: setting the second takes the first back, without an error of any tool."""
     with drives.scsi_debug(2) as (first, second):
         result = call(harness, (first, "off"), (second, "on"))
         assert_error(result, second.kernel, "its write cache is off", "wanted on")
-        assert [state(harness, "scsi", disk) for disk in (first, second)] == ["on", "on"] and kept_files(harness) == ""
+        assert [state(harness, disk) for disk in (first, second)] == ["on", "on"] and kept_files(harness) == ""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["ata", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("scsi", "nvme"))])
 def test_a_tool_is_missing(harness: Harness, drives: Bench, kind: str) -> None:
     tool = harness.must(f"readlink -f $(command -v {TOOLS[kind].split('-', maxsplit=1)[0]})").strip()
     disk, other = disk_of(drives, kind), disk_of(drives, "scsi" if kind != "scsi" else "ata")
@@ -233,8 +211,7 @@ def test_a_tool_is_missing(harness: Harness, drives: Bench, kind: str) -> None:
     finally:
         harness.must(f"mv {tool}.away {tool}")
     assert kept_files(harness) == ""
-    for one, disk_kind in ((disk, kind), (other, "scsi" if kind != "scsi" else "ata")):
-        assert state(harness, disk_kind, one) == "on"
+    assert [state(harness, one) for one in (disk, other)] == ["on", "on"]
 
 
 def test_not_root(harness: Harness, drives: Bench) -> None:
@@ -257,7 +234,7 @@ def test_a_drive_that_is_not_there(harness: Harness, drives: Bench, name: str) -
     good = disk_of(drives, "scsi")
     result = harness.module("write_cache", {"devices": [{"device": good.by_id, "state": "off"}, {"device": name, "state": "off"}]})
     assert_error(result, f"device /dev/disk/by-id/{name} is not there")
-    assert state(harness, "scsi", good) == "on"
+    assert state(harness, good) == "on"
 
 
 # --- kept ------------------------------------------------------------------------------------------
@@ -272,7 +249,7 @@ def witness(harness: Harness, kind: str, disk: Disk) -> None:
         f"device=$(systemd-escape --path --suffix=device /dev/disk/by-uuid/$uuid)\n"
         f"cat > /etc/systemd/system/lab-witness-{disk.name}.service <<UNIT\n[Unit]\nDefaultDependencies=no\nAfter=$device\nRequires=$device\n"
         f"[Service]\nType=oneshot\nExecStart=/bin/bash /etc/lab-witness-{disk.name}\nUNIT\n"
-        f"cat > /etc/lab-witness-{disk.name} <<'ASK'\n({ASK[kind].format(link(disk))}) > /run/witness-{disk.name}\nASK\n"
+        f"cat > /etc/lab-witness-{disk.name} <<'ASK'\n({question(disk)}) > /run/witness-{disk.name}\nASK\n"
         f"mkdir -p /etc/systemd/system/pl-{disk.name}.mount.d\n"
         f"printf '[Unit]\\nRequires=lab-witness-{disk.name}.service\\nAfter=lab-witness-{disk.name}.service\\n' "
         f"> /etc/systemd/system/pl-{disk.name}.mount.d/witness.conf; systemctl daemon-reload"
@@ -300,7 +277,7 @@ def kept(harness: Harness, drives: Bench) -> Bench:
 
 def states(harness: Harness, bench: Bench, kinds: Sequence[str] = KINDS) -> list[tuple[str, str]]:
     """(kept drive, its twin) of each kind."""
-    return [(state(harness, kind, disk_of(bench, kind)), state(harness, kind, disk_of(bench, kind, 1))) for kind in kinds]
+    return [(state(harness, disk_of(bench, kind)), state(harness, disk_of(bench, kind, 1))) for kind in kinds]
 
 
 def until_off(harness: Harness, bench: Bench, kinds: Sequence[str], seconds: float) -> float:
@@ -314,7 +291,7 @@ def until_off(harness: Harness, bench: Bench, kinds: Sequence[str], seconds: flo
 def reset_without_an_event(harness: Harness, bench: Bench) -> None:
     for kind in KINDS:
         for number in (0, 1):
-            put(harness, kind, disk_of(bench, kind, number), "on")
+            put(harness, disk_of(bench, kind, number), "on")
     until_off(harness, bench, KINDS, 10)
     assert [second for _first, second in states(harness, bench)] == ["on"] * 3, "the twins have no rule"
 
@@ -328,11 +305,12 @@ def test_a_default_that_came_back_without_any_event_is_off_within_ten_seconds(ha
     assert len(said_so) == len(KINDS) and all("was set again" in line for line in said_so), said_so
 
 
+@pytest.mark.long
 def test_without_rule_and_timer_the_default_stays(harness: Harness, kept: Bench) -> None:
     harness.must(f"systemctl stop {UNITS}; mv {RULES} /run/; udevadm control --reload")
     try:
         for kind in KINDS:
-            put(harness, kind, disk_of(kept, kind), "on")
+            put(harness, disk_of(kept, kind), "on")
         harness.must("nvme reset $(readlink -f /dev/disk/by-id/{} | sed 's/n[0-9]*$//')".format(disk_of(kept, "nvme").by_id))
         time.sleep(11)
         assert [first for first, _second in states(harness, kept)] == ["on"] * 3
@@ -347,7 +325,7 @@ def reset_of_a_controller(harness: Harness, bench: Bench) -> None:
     try:
         for number in (0, 1):
             disk = disk_of(bench, "nvme", number)
-            put(harness, "nvme", disk, "on")
+            put(harness, disk, "on")
             harness.must(f"nvme reset {disk.path.rsplit('n', 1)[0]}")
         until_off(harness, bench, ["nvme"], 10)
         assert states(harness, bench, ["nvme"]) == [("off", "on")]
@@ -378,12 +356,12 @@ def replugged(harness: Harness, bench: Bench, kind: str, with_rule: bool = True)
         harness.must(f"systemctl start {UNITS.split()[0]}")
 
 
-@pytest.mark.parametrize("kind", ["scsi", "nvme"])
+@pytest.mark.parametrize("kind", [pytest.param("scsi", marks=pytest.mark.long), "nvme"])
 def test_plugged_in_again_it_is_off_before_the_mount(harness: Harness, kept: Bench, kind: str) -> None:
     replugged(harness, kept, kind)
 
 
-@pytest.mark.parametrize("kind", ["scsi", "nvme"])
+@pytest.mark.parametrize("kind", [pytest.param("scsi", marks=pytest.mark.long), "nvme"])
 def test_plugged_in_again_without_the_rule_it_is_on(harness: Harness, kept: Bench, kind: str) -> None:
     replugged(harness, kept, kind, with_rule=False)
     until_off(harness, kept, [kind], 10)
@@ -399,7 +377,7 @@ def test_a_drive_that_comes_off_is_on_again_and_gets_its_flushes(harness: Harnes
         kept.pull(disk)
         kept.plug(disk)
         disk = kept.disks["wcoff"]
-        assert state(harness, "scsi", disk) == "on"
+        assert state(harness, disk) == "on"
         assert harness.must(f"cat /sys/block/{disk.kernel}/queue/write_cache").strip() == "write back"
     finally:
         harness.must(f"systemctl start {UNITS.split()[0]}")
@@ -431,7 +409,7 @@ def test_five_of_five(harness: Harness, kept: Bench) -> None:
 
 def test_keep_leaves_nothing_behind(harness: Harness, kept: Bench) -> None:
     """One by one: with the last drive goes the last file; the drives stay as they are."""
-    put(harness, "scsi", disk_of(kept, "scsi", 1), "on")
+    put(harness, disk_of(kept, "scsi", 1), "on")
     for number, kind in enumerate(KINDS, 1):
         told = ok(call(harness, (disk_of(kept, kind), "keep")))
         assert told["changed"] is True
@@ -440,6 +418,6 @@ def test_keep_leaves_nothing_behind(harness: Harness, kept: Bench) -> None:
     assert [first for first, _second in states(harness, kept)] == ["off"] * 3
     assert harness.run(f"systemctl list-units --all --no-legend {UNITS} | grep -v not-found")[1] == ""
     assert harness.run("ls /etc/plumbline /etc/systemd/system/*.wants/plumbline-*")[1] == ""
-    put(harness, "nvme", disk_of(kept, "nvme"), "on")
+    put(harness, disk_of(kept, "nvme"), "on")
     time.sleep(7)
-    assert state(harness, "nvme", disk_of(kept, "nvme")) == "on"
+    assert state(harness, disk_of(kept, "nvme")) == "on"

@@ -182,8 +182,8 @@ def lab_stages(at: Places) -> list[Stage]:
             )
         )
     if (at.root / "tests/lab").is_dir():
-        harness = ("-m", "pytest", "-v", "--durations=30", "-p", "no:cacheprovider", "tests/lab")
-        stages.append(Stage("lab-tests", "layouts, refusals and guilty layers in the machine", one(sys.executable, *harness), lab=True, minutes=50))
+        harness = ("-m", "pytest", "-v", "--durations=0", "--durations-min=3", "-p", "no:cacheprovider", "tests/lab")
+        stages.append(Stage("lab-tests", "layouts, refusals and guilty layers in the machine", one(sys.executable, *harness), lab=True, minutes=75))
     return stages
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What single roles built, as the system's own tools see it."""
 
-from proofs import MIB, StripedLegs, StripedVolume, reading
+from proofs import MIB, CacheOff, StripedLegs, StripedVolume, reading
 
 __all__ = ["reading"]
 
@@ -14,6 +14,11 @@ class TestLegs(StripedLegs):
     reserves = dict.fromkeys(SERIALS, 214748365)
     lengths = dict.fromkeys(SERIALS, 1842 * MIB)
     extents = 460
+
+
+class TestCache(CacheOff):
+    sizes = TestLegs.sizes
+    ask = "nvme get-feature {0} --namespace-id=0xffffffff --feature-id=6 | grep -c ':0*x*0*1$' || true"
 
 
 class TestData(StripedVolume):

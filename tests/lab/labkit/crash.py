@@ -77,14 +77,17 @@ def witness(paths: Paths, volume: str) -> Iterator[Witness]:
 def read_image(image: Path, offset: int = 0) -> dict[str, bytes]:
     """The writer's files on an ext4 *offset* bytes into an image, its journal replayed first; none where it is beyond repair.
 
-    In user space and without a mount: e2fsck replays the journal as the kernel would, and repairs what it can.
+    In user space and without a mount: e2fsck replays the journal as the kernel would, and repairs what it can. The filesystem is cut out
+    of the image for it: with libext2fs's own "?offset=", e2fsck 1.47 forgets the offset when it opens the filesystem again after the replay.
     """
-    at = f"{image}?offset={offset}"  # what libext2fs calls I/O options
-    done = subprocess.run(["e2fsck", "-fy", at], capture_output=True, text=True, errors="replace", timeout=120, check=False)
-    if done.returncode not in _REPAIRED:
-        return {}
     with tempfile.TemporaryDirectory(dir=image.parent) as out:
-        subprocess.run(["debugfs", "-R", f"rdump /{DIRECTORY} {out}", at], capture_output=True, timeout=120, check=False)
+        volume = Path(out) / "volume"
+        words = ["dd", f"if={image}", f"of={volume}", "bs=1M", f"skip={offset}", "iflag=skip_bytes", "conv=sparse", "status=none"]
+        subprocess.run(words, check=True, timeout=120)
+        done = subprocess.run(["e2fsck", "-fy", volume], capture_output=True, text=True, errors="replace", timeout=120, check=False)
+        if done.returncode not in _REPAIRED:
+            return {}
+        subprocess.run(["debugfs", "-R", f"rdump /{DIRECTORY} {out}", volume], capture_output=True, timeout=120, check=False)
         return {path.name: path.read_bytes() for path in (Path(out) / DIRECTORY).glob("*") if path.is_file()}
 
 

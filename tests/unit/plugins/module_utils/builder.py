@@ -148,7 +148,9 @@ class Host:
         children = list(dict.fromkeys(child for segment in segments for child, _first in segment.legs))
         size = sum(segment.length for segment in segments)
         limits = self.seen.nodes[children[0]].limits
-        self.seen.nodes[devno] = Node(devno, name, kind, size, limits, title=title, slaves=tuple(children), segments=tuple(segments))
+        self.seen.nodes[devno] = Node(
+            devno, name, kind, size, limits, title=title, slaves=tuple(children), segments=tuple(segments), write_cache="write back"
+        )
         for child in children:
             self.edit(child, holders=self.seen.nodes[child].holders + (devno,))
         return devno

@@ -433,6 +433,48 @@ def test_what_is_known_is_refused_by_the_plan(state, cache, words):
     assert not made.steps
 
 
+@pytest.mark.parametrize(
+    ("more", "state", "refused"),
+    [
+        ({}, "on", True),
+        ({"accept": ["data_loss_on_power_cut"]}, "on", False),
+        ({"power_loss_protection": ["SER0000", "SER0001"]}, "on", False),
+        ({"power_loss_protection": ["SER0000"]}, "on", True),
+        ({}, "off", False),
+    ],
+)
+def test_a_cache_is_not_switched_on_below_a_filesystem_without_barriers(more, state, refused):
+    """Drift that the same run would repair, too: the caches come first, and a mount may fail."""
+    host = Host()
+    devnos = host.pair()
+    host.build(spec(host))
+    host.seen.caches.update(dict.fromkeys(devnos, OFF))
+    host.seen.mounts = [mount._replace(options=(*mount.options, "nobarrier")) for mount in host.seen.mounts]
+    made = plan(host, write_cache=state, **more)
+    assert bool(made.refusals) is refused
+    if refused:
+        assert "SER0001): its write cache is off, and /data01, /data02 are mounted on it without barriers" in made.refusals[-1]
+    elif state == "on":
+        (step,) = steps(made)
+        assert [device.get("accept", []) for device in step["devices"]] == [more.get("accept", [])] * 2
+        assert step["power_loss_protection"] == more.get("power_loss_protection", [])
+
+
+def test_a_cache_is_not_switched_on_below_a_mapped_device_that_drops_flushes():
+    """No word allows that."""
+    host = Host()
+    devnos = host.pair()
+    host.build(spec(host))
+    host.seen.caches.update(dict.fromkeys(devnos, OFF))
+    assert not plan(host, write_cache="on").refusals
+    host.edit(host.seen.lv_node("pgdata", "data").devno, write_cache="write through")
+    for more in ({}, {"accept": ["data_loss_on_power_cut"]}, {"power_loss_protection": ["SER0000", "SER0001"]}):
+        said = plan(host, write_cache="on", **more).refusals
+        assert len(said) == 2 and "SER0000): its write cache is off, and the kernel believes 'write through' of dm-0 (pgdata-data) above it" in said[0]
+        assert "vgchange -an" in said[0]
+    assert not plan(host, write_cache="off").refusals
+
+
 def test_a_drive_without_a_cache_may_be_off():
     host = Host()
     devnos = host.pair()

@@ -125,7 +125,7 @@ esac
 NVME_CLI = r"""#!/bin/sh
 file=@TOP@/drives/${2##*/}
 case $1 in
-get-feature) echo "get-feature:0x06 (Volatile Write Cache), Current value:0x0000000$(cat $file)" ;;
+get-feature) [ -e $file.mute ] && { echo "no feature today 1"; exit 0; }; echo "get-feature:0x06 (Volatile Write Cache), Current value:0x0000000$(cat $file)" ;;
 set-feature) echo "$*" >> @TOP@/calls; case $* in *--value=1*) echo 1 > $file ;; *) echo 0 > $file ;; esac ;;
 esac
 """
@@ -216,7 +216,9 @@ def test_a_drive_that_fell_back_is_set_again_and_no_other(drives, fell, name, st
     fill(drives, **fell)
     code, calls, said = drives.run(ALL)
     assert code == 0 and len(calls) == 1 and words in calls[0] and name in calls[0]
-    assert drives.state(name) == state and "<4>" in said and "was set again" in said
+    wwid = {"sda": "naa.5000", "sdb": T10.wwid, "sdc": "naa.6000", "sdd": "naa.6001", "nvme0": "eui.7000"}[name]
+    assert re.fullmatch(r"<4>plumbline.ssd: \S*/%s \(%s\): its write cache was not %s any more and was set again\n" % (name, wwid, state), said)
+    assert drives.state(name) == state
     assert drives.run(ALL) == (0, [], "")
 
 
@@ -239,11 +241,12 @@ def test_a_drive_that_refuses_is_said(drives):
     assert code == 1 and "cannot be set; wanted off" in said
 
 
-def test_a_drive_that_does_not_answer_is_not_set(drives):
-    fill(drives, scsi="off")
-    (drives.top / "drives/sdc.mute").write_text("")
+@pytest.mark.parametrize(("fell", "name"), [({"scsi": "off"}, "sdc"), ({"nvme": "on"}, "nvme0")])
+def test_a_drive_that_does_not_answer_is_not_set(drives, fell, name):
+    fill(drives, **fell)
+    (drives.top / "drives" / (name + ".mute")).write_text("")
     code, calls, said = drives.run(ALL)
-    assert (code, calls) == (1, []) and "does not say" in said
+    assert (code, calls) == (1, []) and "%s (" % name in said and "does not say" in said
 
 
 @pytest.mark.parametrize(("belief", "looked"), [("write through", True), ("write back", False)])

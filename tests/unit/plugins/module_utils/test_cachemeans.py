@@ -59,7 +59,7 @@ def test_protection_is_what_all_drives_say(host, one, other, protected):
 
 
 def test_a_tool_that_is_not_there_is_named(host):
-    with pytest.raises(PlumblineError, match="cache_states: hdparm is not on this host, and sets the write cache; install it"):
+    with pytest.raises(PlumblineError, match="cache_states: hdparm is not on this host, and sets the write cache; install the package hdparm"):
         drives(host, {"sdparm": "/usr/bin/sdparm"})
 
 

@@ -10,7 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils import _cache, _cach
 from ansible_collections.plumbline.ssd.plugins.module_utils._cacheset import Asked
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Node, WriteCache
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Identity, Mount, Node, WriteCache
 
 TOOLS = {"hdparm": "/usr/sbin/hdparm", "sdparm": "/usr/bin/sdparm", "nvme": "/usr/sbin/nvme"}
 
@@ -19,6 +19,7 @@ class World:
     """Drives that take commands, or do not, and files below a directory of the test."""
 
     def __init__(self, top, monkeypatch):
+        self.mounts, self.in_force, self.stopped, self.removed = [], {}, False, set()
         self.nodes, self.caches, self.calls, self.refuse, self.ignore, self.beliefs = {}, {}, [], set(), set(), {}
         self.after = None  # called behind every command
         for name in ("RULES", "SCRIPT", "SERVICE", "TIMER", "STATE"):
@@ -30,6 +31,7 @@ class World:
         monkeypatch.setattr(_cachekeep, "WANTS", (self.wants,))
         monkeypatch.setattr(_cachekeep, "MODES", {_cachekeep.STATE: 0o600, _cachekeep.SCRIPT: 0o755})
         monkeypatch.setattr(_cacheset, "has_systemd", lambda: False)
+        monkeypatch.setattr(_cacheset, "there", lambda tool: tool not in self.removed)
         monkeypatch.setattr(_cacheset, "flush", lambda drive: self.calls.append("flush %s" % drive.node.name))
         monkeypatch.setattr(_cacheset, "_raw", lambda path: "raw-" + path.split("/")[4])
         monkeypatch.setattr(_cacheset, "_BELIEF_SECONDS", 0.2)
@@ -37,6 +39,8 @@ class World:
         monkeypatch.setattr(_cacheset, "_rescan", self.rescan)
         monkeypatch.setattr(_cacheset._sysfs, "read_nodes", lambda: self.nodes)
         monkeypatch.setattr(_cacheset._sysfs, "read_links", dict)
+        monkeypatch.setattr(_cacheset._sysfs, "read_mounts", lambda: self.mounts)
+        monkeypatch.setattr(_cacheset._sysfs, "read_in_force", lambda nodes, mounts: self.in_force)
         monkeypatch.setattr(_cacheset, "_kernel_name", lambda path: path.rsplit("/", 1)[-1])
         monkeypatch.setattr(_cacheio, "read_cache", lambda node: self.caches[node.name])
         monkeypatch.setattr(_cacheio, "controllers", lambda node: ["/dev/" + node.identity.controller])
@@ -55,8 +59,12 @@ class World:
 
     def run(self, argv):
         self.calls.append(" ".join(argv))
-        if argv[:2] == ["systemctl", "enable"]:
+        if argv[:2] == ["systemctl", "enable"] and not os.path.lexists(self.wants):
             os.symlink(_cachekeep.TIMER, self.wants)
+        if argv[:2] == ["systemctl", "is-active"]:
+            return 3 if self.stopped else 0, "", ""
+        if argv[0] == "systemctl" and _cachekeep.UNITS[0] in argv and argv[1] in ("stop", "start", "restart"):
+            self.stopped = argv[1] == "stop"
         if os.path.basename(argv[0]) not in ("hdparm", "sdparm", "nvme"):
             return 0, "", ""
         name = next(word for word in argv if word.startswith("/dev/"))[5:]
@@ -71,9 +79,9 @@ class World:
             self.after(name)
         return 0, "", ""
 
-    def apply(self, *asked, persist=True, dry=False, tools=None):
-        drives = [Asked("/dev/" + name, state) for name, state in asked]
-        return _cacheset.apply(self.run, drives, persist, TOOLS if tools is None else tools, dry)
+    def apply(self, *asked, persist=True, dry=False, tools=None, accept=(), stated=()):
+        drives = [Asked("/dev/" + name, state, accept=accept) for name, state in asked]
+        return _cacheset.apply(self.run, drives, persist, TOOLS if tools is None else tools, dry, stated)
 
     def states(self):
         return [_cache.state_of(cache) for cache in self.caches.values()]
@@ -166,7 +174,8 @@ def test_a_drive_that_refuses_takes_all_back(world):
     three(world)
     world.refuse.add("nvme0")
     said = fails(world, ("sda", "off"), ("sdb", "off"), ("nvme0n1", "off"))
-    assert "device nvme0n1 (S-nvme0n1): its write cache is on and nvme refused to change it: nvme0: Invalid field" in said and "put back" in said
+    assert "device nvme0n1 (S-nvme0n1): its write cache is on and nvme refused to change it: nvme0: Invalid field" in said
+    assert "; put back: device sdb (S-sdb), device sda (S-sda)" in said
     assert world.states() == ["on"] * 3 and not world.kept()
 
 
@@ -257,6 +266,32 @@ def test_a_partition_is_not_meant(world):
     assert "wanted the whole disk" in fails(world, ("sda1", "off"))
 
 
+def test_a_drive_that_is_not_there_is_named_with_its_serial(world):
+    with pytest.raises(PlumblineError, match=r"device /dev/sdx \(S9\) is not there.*; wanted a disk of this host"):
+        _cacheset.apply(world.run, [Asked("/dev/sdx", "off", serial="S9")], True, TOOLS, False)
+
+
+@pytest.mark.parametrize("by", ["mount", "superblock"])
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_cache_is_not_switched_on_below_a_filesystem_without_barriers(world, by, dry):
+    world.drive("sda", ON)
+    world.drive("sdb", OFF)
+    world.mounts = [Mount("8:0", "/a", "ext4", ("rw",)), Mount("8:1", "/b", "ext4", ("rw", "nobarrier") if by == "mount" else ("rw",))]
+    world.in_force = {"8:1": ("rw", "nobarrier")} if by == "superblock" else {}
+    said = fails(world, ("sda", "off"), ("sdb", "on"), dry=dry)
+    assert "device sdb (S-sdb): its write cache is off, and /b is mounted on it without barriers" in said
+    assert "mount -o remount,barrier=1 /b, or accept: [data_loss_on_power_cut]" in said
+    assert not world.calls and world.states() == ["on", "off"]
+    world.apply(("sdb", "off"), dry=dry)  # as it is
+
+
+@pytest.mark.parametrize("more", [{"accept": ("data_loss_on_power_cut",)}, {"stated": ("S-sdb",)}])
+def test_what_is_accepted_may_be_switched_on(world, more):
+    world.drive("sdb", OFF)
+    world.mounts = [Mount("8:0", "/b", "ext4", ("rw", "nobarrier"))]
+    assert world.apply(("sdb", "on"), **more).changed and world.states() == ["on"]
+
+
 def test_devices_that_moved_since_the_plan(world):
     three(world)
     with pytest.raises(PlumblineError, match="devices have moved since the plan"):
@@ -327,6 +362,22 @@ def test_a_saved_page_is_put_back_too(world):
     assert world.caches["sdb"] == WriteCache(True, True, True, True)
 
 
+def test_what_is_put_back_on_gets_its_flushes_back(world, monkeypatch):
+    """The kernel has looked at the drive that saved its state, and only then something fails."""
+    world.drive("sdb", WriteCache(True, True, True, True))
+
+    def full(texts):
+        assert world.beliefs["sdb"] == "write through"
+        raise OSError(28, "No space left on device", _cachekeep.RULES)
+
+    monkeypatch.setattr(_cacheset, "_write", full)
+    assert "put back: device sdb (S-sdb)" in fails(world, ("sdb", "off"))
+    assert world.caches["sdb"] == WriteCache(True, True, True, True) and world.beliefs["sdb"] == "write back"
+    world.mended, world.beliefs = False, {"sdb": "write back"}
+    monkeypatch.setattr(_cacheset, "_rescan", lambda node: world.beliefs.update(sdb="write through"))
+    assert "this could not be put back: device sdb (S-sdb): its write cache is on and the kernel goes on believing" in fails(world, ("sdb", "off"))
+
+
 def test_a_belief_write_back_over_a_cache_that_is_off_is_left_alone(world):
     world.drive("sdb", ON)
     assert world.apply(("sdb", "off")).devices[0]["belief"] == "write back" and "rescan sdb" not in world.calls
@@ -343,7 +394,9 @@ def test_a_cache_that_would_drop_flushes_is_not_left_on(world):
     world.beliefs["sdb"] = "write through"
     world.mended = False
     world.drive("sdb", OFF)
-    assert "flushes would be dropped" in fails(world, ("sdb", "on")) and world.states() == ["off"] and not world.kept()
+    said = fails(world, ("sdb", "on"))
+    assert "flushes would be dropped" in said and said.endswith("; put back: device sdb (S-sdb)")
+    assert world.states() == ["off"] and not world.kept()
 
 
 def test_dropped_flushes_that_were_there_before_are_a_finding(world):
@@ -353,6 +406,21 @@ def test_dropped_flushes_that_were_there_before_are_a_finding(world):
     (finding,) = world.apply(("nvme0n1", "keep")).devices[0]["findings"]
     assert finding["level"] == "error" and "flushes are dropped" in finding["text"] and "S-nvme0n1" in finding["text"]
     assert world.apply(("nvme0n1", "on")).devices[0]["findings"][0]["level"] == "error"
+
+
+def test_a_mapped_device_that_drops_flushes_is_a_finding_and_refuses_on(world):
+    world.drive("sda", ON)
+    world.drive("sdb", OFF)
+    volume = Node("253:0", "dm-0", "lvm", 1 << 30, Limits(512, 512), title="vg-data", slaves=("8:0", "8:1"), write_cache="write through")
+    world.nodes["253:0"] = volume
+    (finding,) = world.apply(("sda", "keep")).devices[0]["findings"]
+    assert finding["level"] == "error" and "device sda (S-sda)" in finding["text"] and "'write through' of dm-0 (vg-data) above it" in finding["text"]
+    assert world.apply(("sda", "off"), dry=True).devices[0]["findings"] == []
+    said = fails(world, ("sdb", "on"), accept=("data_loss_on_power_cut",), stated=("S-sdb",))
+    assert "device sdb (S-sdb): its write cache is off, and the kernel believes 'write through' of dm-0 (vg-data) above it" in said
+    assert world.apply(("sda", "off")).devices[0]["findings"] == [] and world.states() == ["off", "off"]
+    world.nodes["253:0"] = volume._replace(write_cache="write back")
+    assert world.apply(("sda", "on"), ("sdb", "on")).devices[1]["findings"] == [] and world.states() == ["on", "on"]
 
 
 def test_tools_have_one_path(tmp_path):
@@ -368,7 +436,7 @@ def test_tools_have_one_path(tmp_path):
 
 
 def systemd(world):
-    return [call for call in world.calls if call.startswith(("systemctl", "udevadm"))]
+    return [call for call in world.calls if call.startswith(("systemctl", "udevadm")) and "is-active" not in call]
 
 
 def test_units_are_enabled_once_and_gone_with_the_last_drive(world, monkeypatch):
@@ -382,7 +450,13 @@ def test_units_are_enabled_once_and_gone_with_the_last_drive(world, monkeypatch)
     assert systemd(world) == ["udevadm control --reload"]
     world.calls = []
     world.apply(("sdb", "on"))  # the timer must not set it back meanwhile
-    assert systemd(world) == ["systemctl stop --quiet %s %s" % (timer, service), "udevadm control --reload", "systemctl start --quiet %s" % timer]
+    assert systemd(world) == [
+        "systemctl stop --quiet %s %s" % (timer, service),
+        "systemctl enable --quiet %s %s" % (timer, service),
+        "systemctl restart --quiet %s" % timer,
+        "udevadm control --reload",
+        "systemctl start --quiet %s" % timer,
+    ]
     world.calls = []
     os.unlink(_cachekeep.SERVICE)
     world.apply(("sda", "keep"), ("sdb", "keep"))
@@ -396,15 +470,35 @@ def test_a_timer_that_was_disabled_is_damage(world, monkeypatch):
     three(world)
     world.apply(("sda", "off"))
     os.unlink(world.wants)
-    assert set(_cacheset.read_kept().values()) == {""}
-    assert world.apply(("sda", "off")).changed and set(_cacheset.read_kept().values()) == {"off"}
+    assert set(_cacheset.read_kept(world.run).values()) == {""}
+    assert world.apply(("sda", "off")).changed and set(_cacheset.read_kept(world.run).values()) == {"off"}
 
 
-def test_a_timer_that_does_not_start_takes_all_back(world, monkeypatch):
+def test_a_timer_that_does_not_run_is_damage(world, monkeypatch):
+    """A module that was killed while it rested, or somebody's hand."""
+    monkeypatch.setattr(_cacheset, "has_systemd", lambda: True)
+    three(world)
+    world.apply(("sda", "off"))
+    world.stopped = True
+    assert set(_cacheset.read_kept(world.run).values()) == {""}
+    assert world.apply(("sda", "off"), dry=True).changed and world.stopped
+    assert world.apply(("sda", "off")).changed and not world.stopped and set(_cacheset.read_kept(world.run).values()) == {"off"}
+    assert not world.apply(("sda", "off")).changed
+
+
+def test_a_tool_that_was_removed_keeps_nothing(world):
+    three(world)
+    world.apply(("sda", "off"), ("sdb", "off"))
+    world.removed = {"/usr/sbin/hdparm"}
+    assert _cacheset.read_kept(world.run) == {"wwid:naa.sda": "", "wwid:naa.sdb": "off"}
+
+
+@pytest.mark.parametrize("refused", [("restart",), ("restart", "stop", "is-active")], ids=["restart", "all"])
+def test_a_timer_that_does_not_start_takes_all_back(world, monkeypatch, refused):
     monkeypatch.setattr(_cacheset, "has_systemd", lambda: True)
     three(world)
     run = world.run
-    world.run = lambda argv: (1, "", "no such bus") if argv[:2] == ["systemctl", "restart"] else run(argv)
+    world.run = lambda argv: (1, "", "no such bus") if argv[0] == "systemctl" and argv[1] in refused else run(argv)
     assert "could not be started: no such bus" in fails(world, ("sda", "off"))
     assert world.states() == ["on"] * 3 and not world.kept() and not os.path.lexists(world.wants)
     assert not any(os.path.exists(path) for path in _cachekeep.files([]))

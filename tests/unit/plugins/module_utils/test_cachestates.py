@@ -75,6 +75,14 @@ def test_a_cache_that_is_never_flushed_is_refused():
     assert state_of(seen, ["8:0"], {"8:0": OFF}) is False  # as a kernel should
 
 
+@pytest.mark.parametrize("cache", [ON, OFF])
+def test_a_mapped_device_that_drops_flushes_is_refused(cache):
+    seen = host(*TWO)
+    seen.nodes["253:0"] = seen.nodes["253:0"]._replace(write_cache="write through", title="vg-data")
+    with pytest.raises(PlumblineError, match=r"device sda .* the kernel believes 'write through' of dm-0 \(vg-data\) above it"):
+        state_of(seen, ["8:0", "8:16"], {"8:0": cache, "8:16": cache})
+
+
 @pytest.mark.parametrize("legs, refused", [(["259:0"], True), (["259:0", "259:1"], False)])
 def test_a_controller_is_switched_whole_or_not_at_all(legs, refused):
     seen = host(disk("259:0", "nvme0n1", "nvme0"), disk("259:1", "nvme0n2", "nvme0"), disk("259:2", "nvme1n1", "nvme1"))
@@ -94,6 +102,14 @@ def test_who_relies_on_a_cache_that_is_off_is_not_endangered(option):
     with pytest.raises(PlumblineError, match="/other is mounted without barriers on a drive whose write cache is off"):
         state_of(seen, ["8:0", "8:16"], {"8:0": OFF, "8:16": OFF})
     assert state_of(seen, ["8:0", "8:16"], {"8:0": ON, "8:16": ON}) is True, "switching off endangers nobody"
+
+
+def test_barriers_that_the_superblock_takes_away_count_too():
+    """What tune2fs -o nobarrier has set is in no list of mounts."""
+    seen = host(*TWO, mounts=[Mount("253:0", "/data", "ext4", ("rw",))])
+    seen.in_force = {"253:0": ("rw", "nobarrier", "data=ordered")}
+    with pytest.raises(PlumblineError, match=r"/data is mounted without barriers .* mount -o remount,barrier=1 /data"):
+        state_of(seen, ["8:0", "8:16"], {"8:0": OFF, "8:16": OFF})
 
 
 def test_no_disk_is_no_state():
@@ -195,7 +211,7 @@ def test_a_drive_that_comes_round_is_put_back(tmp_path, monkeypatch):
             drives.refuse("a", True)
             helper = os.fork()
             if helper == 0:
-                time.sleep(0.5)
+                time.sleep(0.2)  # of 1.2 s in which it is told again
                 drives.obey("a")
                 os._exit(0)
     finally:
@@ -210,7 +226,7 @@ def test_a_drive_that_did_not_stay_switched_is_no_measurement(tmp_path):
     assert drives.state("a")
 
 
-def wait_for(condition, seconds=5):
+def wait_for(condition, seconds=30):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "not within %s s" % seconds
@@ -256,7 +272,7 @@ def _parent(name):
 
 def test_put_back_when_its_time_is_up(tmp_path):
     drives = Drives(tmp_path, {"a": True})
-    with pytest.raises(PlumblineError, match="switched by somebody else"), turned(drives.means(), ["a"], True, 0.2):
+    with pytest.raises(PlumblineError, match="switched by somebody else"), turned(drives.means(), ["a"], True, 1.5):
         wait_for(lambda: drives.state("a"))
     assert drives.state("a")
 
@@ -268,7 +284,7 @@ def test_the_second_process_keeps_no_output_open(tmp_path):
     module = os.fork()
     if module == 0:
         os.dup2(write, 1)
-        drives.set = lambda leg, on: time.sleep(1) if on and (tmp_path / "within").exists() else Drives.set(drives, leg, on)
+        drives.set = lambda leg, on: time.sleep(4) if on and (tmp_path / "within").exists() else Drives.set(drives, leg, on)
         with turned(drives.means(), ["a"], True, 60):
             (tmp_path / "within").touch()
             time.sleep(60)
@@ -278,7 +294,7 @@ def test_the_second_process_keeps_no_output_open(tmp_path):
     os.kill(module, signal.SIGKILL)
     os.waitpid(module, 0)
     began = time.monotonic()
-    assert os.read(read, 1) == b"" and time.monotonic() - began < 0.9
+    assert os.read(read, 1) == b"" and time.monotonic() - began < 3
     os.close(read)
     drives.put("a", True)
     wait_for(lambda: drives.log() and drives.log()[-1] == "release")

@@ -48,7 +48,7 @@ def refused(stacks, host, through="filesystem"):
 # --- plans -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("through", ["partition", "striped_lvm", "filesystem"])
+@pytest.mark.parametrize("through", ["write_cache", "partition", "striped_lvm", "filesystem"])
 @pytest.mark.parametrize("option", ["barrier=0", "nobarrier"])
 def test_no_barriers_over_a_volatile_cache(option, through):
     host = pair()
@@ -56,6 +56,18 @@ def test_no_barriers_over_a_volatile_cache(option, through):
         "pgdata: volume 'data': mount option '%s' on %s: its write cache is on%s; it wants accept: [data_loss_on_power_cut] on the stack, "
         "or power_loss_protection: [SER0000, SER0001], where they have it" % (option, BOTH, UNPROTECTED)
     ]
+
+
+@pytest.mark.parametrize("layout", ["striped", "separate"])
+def test_no_cache_is_set_below_mount_options_that_are_refused(layout):
+    """The role write_cache may come first in a play: what the whole plan refuses, it must refuse too."""
+    host = pair(OFF, OFF)
+    volumes = [{"name": name, "mount": "/" + name, "mount_options": ["noatime", "barrier=0"]} for name in ("one", "two")]
+    if layout == "striped":
+        volumes = [dict(volume, size="40%") for volume in volumes]
+    assert len(refused(spec(host, layout=layout, volumes=volumes, write_cache="on"), host, "write_cache")) == 2
+    plan = make_plan(spec(host, layout=layout, volumes=volumes, write_cache="on", accept=[POWER_CUT]), host.seen, "write_cache")
+    assert [step["action"] for step in plan.steps] == ["write_cache"] and not plan.refusals
 
 
 @pytest.mark.parametrize(
@@ -291,6 +303,32 @@ def test_what_the_kernel_believes(cache, belief, transport):
         assert levels == []
     else:
         assert levels == [("warning", "write_cache", "nvme0n1 (SER0000)")]
+
+
+@pytest.mark.parametrize("belief", ["write back", "write through"])
+@pytest.mark.parametrize(
+    ("cache", "transport", "level"),
+    [
+        (ON, "nvme", "error"),
+        (ON, "sata", "error"),
+        (OFF, "nvme", "warning"),
+        (OFF, "sata", "warning"),
+        (OFF._replace(saved=False), "scsi", ""),
+        (NONE, "nvme", ""),
+    ],
+)
+def test_a_mapped_device_that_drops_flushes_counts_like_the_drive(cache, transport, level, belief):
+    """Made while the cache was off, and never looking again: what is believed of the drive does not matter then."""
+    host = pair(cache, NONE, belief=belief, transport=transport)
+    devno = mounted(host)
+    host.edit(devno, write_cache="write through")
+    lines = found(host, devno)
+    assert [one[0] for one in lines] == ([level] if level else [])
+    for one in lines:
+        assert "drops flushes" in one[3] and ": at dm-0 (pgdata-data); wanted a kernel that believes 'write back' of it" in one[3] and "SER0000" in one[3]
+    host.edit(devno, write_cache="write back")
+    if cache == ON and belief == "write back":
+        assert found(host, devno) == []
 
 
 def test_a_belief_is_judged_without_a_mount_too():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -507,6 +508,15 @@ def test_a_record_that_cannot_be_read_accepts_nothing(record, text):
     (record / "pgdata.json").write_text(text)
     (record / "other").write_text("[]")
     assert _record.load_accepted() == []
+
+
+def test_a_record_of_strange_types_is_words(record):
+    """It is sorted and compared with others."""
+    os.makedirs(record)
+    entry = dict(RISK, serials=[17], since=None, uuid=5, stack="pgdata")
+    (record / "pgdata.json").write_text(json.dumps([entry]))
+    (one,) = _record.load_accepted()
+    assert (one.serials, one.since, one.uuid) == (("17",), "", "5")
 
 
 def test_a_stack_that_is_no_file_name(record):

@@ -248,9 +248,5 @@ def test_os_release(content, expected):
     assert _parsers.parse_os_release(content) == expected
 
 
-def test_has_option():
-    assert _parsers.has_option(("rw", "noatime"), "noatime") and not _parsers.has_option(("rw",), "noatime")
-
-
 def test_a_target_of_fstab_is_known_without_its_trailing_slash():
     assert [entry.target for entry in _parsers.parse_fstab("UUID=1 /data01/ ext4\nUUID=2 / ext4\n")] == ["/data01", "/"]
