@@ -28,6 +28,8 @@ PROC = "/proc"
 CONFIG = "/sys/kernel/config"
 UDEV = "/run/udev/data"
 UDEV_SECONDS = 10  # how long a worker of udev may look at a device, which it does after each event
+# How long any other program may. Probes come and go: smartd's, a monitoring agent's, and what another run does before it is told of the lease.
+PROBE_SECONDS = 5
 _UDEV_NAMES = ("(udev-worker)", "systemd-udevd", "udevd")
 _LIO_FILE = re.compile(r"(?:UDEV PATH|File): (\S+)")
 
@@ -63,14 +65,15 @@ def _open_devices(directory: str) -> List[str]:
 
 
 def settled_openers(watched: Iterable[str], read: Optional[Callable[[], Dict[str, List[str]]]] = None) -> Dict[str, List[str]]:
-    """read_openers(), once udev has done with the *watched* devices: it opens what has just changed, and lets go by itself."""
+    """read_openers(), once those have let go of the *watched* devices who only looked. None may be open here meanwhile: two runs would wait for each other."""
     wanted = set(watched)
     reader = read or read_openers
-    deadline = time.monotonic() + UDEV_SECONDS
+    began = time.monotonic()
     while True:
         found = reader()
-        busy = [one for number in wanted for one in found.get(number, []) if one.rsplit(" ", 1)[0] in _UDEV_NAMES]
-        if not busy or time.monotonic() > deadline:
+        programs = [one.rsplit(" ", 1)[0] for number in wanted for one in found.get(number, [])]
+        patience = UDEV_SECONDS if any(name in _UDEV_NAMES for name in programs) else PROBE_SECONDS
+        if not programs or time.monotonic() - began > patience:
             return found
         time.sleep(0.1)
 

@@ -71,11 +71,18 @@ def read_head(path: str, length: int) -> bytes:
 
 
 def why_busy(path: str) -> str:
-    """Why the device cannot be opened alone; empty where it can. The open is read-only and is closed at once."""
-    try:
-        os.close(open_read(path, exclusive=True))
-    except OSError as fault:
-        return "in use by the kernel or another program" if fault.errno == errno.EBUSY else (fault.strerror or str(fault))
+    """Why the device cannot be opened alone; empty where it can. The open is read-only and closed at once: another run's look is over by the next try."""
+    for last in (False, False, True):
+        try:
+            os.close(open_read(path, exclusive=True))
+        except OSError as fault:
+            if fault.errno != errno.EBUSY:
+                return fault.strerror or str(fault)
+            if last:
+                return "in use by the kernel or another program"
+            time.sleep(0.1)
+        else:
+            break
     return ""
 
 

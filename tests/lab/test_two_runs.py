@@ -51,7 +51,9 @@ def test_two_plans_that_mean_to_write(harness: Harness, spec: dict[str, Any], ra
     asked = [{**spec, "lease": {"controller": f"run{number}@test"}} for number in range(3)]
     for _race in range(races):
         results = harness.together("stack_plan", *asked)
-        (winner,) = (one for one in results if not one["failed"])
+        winners = [one for one in results if not one["failed"]]
+        assert len(winners) == 1, [said(one) for one in results]
+        (winner,) = winners
         number = results.index(winner)
         for loser in (one for one in results if one["failed"]):
             assert_error(loser, "another run has this host [lease]", f"run{number}@test")
@@ -94,7 +96,7 @@ def test_an_expired_lease_is_taken_over(harness: Harness, spec: dict[str, Any], 
     edit(harness, **change)
     second = harness.module("stack_plan", {**spec, "lease": {}})
     assert not second["failed"] and second["lease"]["run"] != first["run"]
-    assert any("gone@elsewhere" in line and words in line for line in second["warnings"]), second["warnings"]
+    assert any("gone@elsewhere" in line and words in line for line in map(str, second["warnings"])), second["warnings"]
     (table,) = (step for step in second["steps"] if step["action"] == "partition")
     assert_error(harness.module("aligned_partition", {"devices": table["devices"], "lease": first}), "is now that of")
     assert harness.module("run_lease", {"run": first["run"]})["released"] is False

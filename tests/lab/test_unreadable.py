@@ -109,11 +109,11 @@ def test_an_error_that_comes_after_the_plan_hides_nothing(harness: Harness, heal
 
 def test_another_disk_of_the_same_size_and_serial(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     """Pulled and plugged in between: only the kernel's sequence number tells."""
-    spare = disks["spare"]
+    spare = disks["p0"]
     plan = harness.module("stack_plan", {"stacks": [separate(spare)], "through": "partition"})
     request = plan["steps"][0]["devices"]
     bench.pull(spare)
-    now = bench.plug(spare)["spare"]
+    now = bench.plug(spare)[spare.name]
     request[0]["device"] = now.path
     with bench.untouched(now):
         assert_error(harness.module("aligned_partition", {"devices": request}), "the diskseq changed since the plan")

@@ -55,16 +55,20 @@ def test_our_own_kernel_is_read_without_a_fault():
 
 def test_udev_is_waited_for_and_nobody_else(monkeypatch):
     monkeypatch.setattr(_claims.time, "sleep", lambda _seconds: None)
-    answers = [{"1:1": ["(udev-worker) (5)"]}, {"1:1": ["systemd-udevd (5)", "dd (6)"]}, {"1:1": ["dd (6)"]}, {}]
+    answers = [{"1:1": ["(udev-worker) (5)"]}, {"1:1": ["systemd-udevd (5)", "dd (6)"]}, {"1:1": ["dd (6)"]}, {"3:3": ["dd (6)"]}]
     reads = iter(answers)
-    assert _claims.settled_openers(["1:1"], lambda: next(reads)) == {"1:1": ["dd (6)"]}
+    assert _claims.settled_openers(["1:1"], lambda: next(reads)) == answers[3]
     reads = iter(answers)
     assert _claims.settled_openers(["2:2"], lambda: next(reads)) == answers[0]
 
 
-def test_udev_is_not_waited_for_forever(monkeypatch):
-    monkeypatch.setattr(_claims, "UDEV_SECONDS", 0)
-    assert _claims.settled_openers(["1:1"], lambda: {"1:1": ["(udev-worker) (5)"]}) == {"1:1": ["(udev-worker) (5)"]}
+@pytest.mark.parametrize("who, seconds", [("(udev-worker) (5)", 10), ("postgres (6)", 5)])
+def test_nobody_is_waited_for_forever(monkeypatch, who, seconds):
+    clock = [100.0]
+    monkeypatch.setattr(_claims.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(_claims.time, "sleep", lambda wait: clock.__setitem__(0, clock[0] + wait))
+    assert _claims.settled_openers(["1:1"], lambda: {"1:1": [who]}) == {"1:1": [who]}
+    assert seconds < clock[0] - 100 < seconds + 0.3
 
 
 def test_backings(tmp_path, monkeypatch, block):
