@@ -16,7 +16,8 @@ DISKS = pool(["leg0", "leg1"])
 by_layout = pytest.mark.parametrize("layout", ["one", *(pytest.param(name, marks=pytest.mark.long) for name in LAYOUTS if name != "one")])
 # A SCSI disk that is offline answers every command with an I/O error, scsi_prep_state_check().
 OFFLINE = "echo offline > /sys/class/block/{name}/device/state"
-RUNNING = "echo running > /sys/class/block/{name}/device/state"
+# An event of the time when nothing answered has taken the disk's links away; whoever heals a disk has udev look again.
+RUNNING = "echo running > /sys/class/block/{name}/device/state; udevadm trigger --settle --subsystem-match=block"
 GONE = "echo 1 > /sys/class/block/{name}/device/delete; udevadm settle --timeout=30"
 BACK = "for host in /sys/class/scsi_host/host*/scan; do echo '- - -' > $host; done; udevadm settle --timeout=30"
 # What stands on a disk that is gone for good has to be taken down before it can stand on the one that came back.
