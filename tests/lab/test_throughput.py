@@ -170,6 +170,7 @@ def ext4(harness: Harness, volume: str, mount: str, options: str = "") -> None:
     harness.must(f"mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 {volume}; mkdir -p {mount}; mount {options} {volume} {mount}")
 
 
+@pytest.mark.long
 def test_a_volume_in_use_and_its_baseline(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     """Reads where a scratch file lies; the raw rates are kept with the devices' identities, reused, and refused for other devices."""
     disks = pair(plugged)
