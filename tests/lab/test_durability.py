@@ -22,7 +22,6 @@ DISKS = [
     {"name": "nvme", "bus": "nvme", "size": "96MiB", "serial": "DURABLENVME"},
     {"name": "scsi", "bus": "scsi", "size": "96MiB", "serial": "DURABLESCSI", "physical_block_size": 4096},
 ]
-BUSES = ("nvme", "scsi")
 by_bus = pytest.mark.parametrize("bus", [pytest.param("nvme", marks=pytest.mark.long), "scsi"])
 MOUNT = "/pl/pgdata0"
 RECORD = "/var/lib/plumbline/accepted/pgdata.json"
@@ -111,7 +110,7 @@ NEVER = {
 }
 
 
-@pytest.mark.parametrize("bus", BUSES)
+@by_bus
 def test_what_is_risky_is_refused_by_name(bench: Bench, harness: Harness, disks: dict[str, Disk], bus: str) -> None:
     """Device, serial, option and acceptance; nothing reaches the disk."""
     disk = disks[bus]

@@ -76,7 +76,7 @@ def classed(bench: Bench, harness: Harness, disk: Disk, kind: str, times: int) -
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [pytest.param(*row, marks=pytest.mark.long if row[0] == "slow" else []) for row in KINDS], ids=[row[0] for row in KINDS]
+    ("name", "kind"), [pytest.param(*row, marks=[] if row[0] in ("honest", "ignoring") else pytest.mark.long) for row in KINDS], ids=[row[0] for row in KINDS]
 )
 def test_drives_are_classed(bench: Bench, harness: Harness, plugged: dict[str, Disk], name: str, kind: str) -> None:
     classed(bench, harness, plugged[name], kind, 1)
@@ -126,6 +126,7 @@ def test_check_mode_switches_nothing(bench: Bench, harness: Harness, plugged: di
         assert state(harness, disk) == "on"
 
 
+@pytest.mark.long
 def test_nvme(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     """The controller's own feature, and back. What QEMU makes of it is no flash, so any class will do."""
     disk = plugged["nvme"]

@@ -37,7 +37,7 @@ GROUPS = [
     pytest.param("nvme512", 2, id="nvme512-2legs", marks=pytest.mark.long),
     pytest.param("scsi512e", 2, id="scsi512e-2legs", marks=pytest.mark.long),
     pytest.param("scsi512e", 3, id="scsi512e-3legs", marks=pytest.mark.long),
-    pytest.param("nvme4kn", 2, id="nvme4kn-2legs"),
+    pytest.param("nvme4kn", 2, id="nvme4kn-2legs", marks=pytest.mark.long),
     pytest.param("offset3584", 2, id="offset3584-2legs"),
     pytest.param("scsi16k", 2, id="scsi16k-2legs", marks=pytest.mark.long),
     pytest.param("scsi512e", 5, id="scsi512e-5legs", marks=pytest.mark.long),

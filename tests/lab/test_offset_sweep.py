@@ -22,19 +22,21 @@ DISKS = [
     {"name": "hidden", "bus": "nvme", "size": "256MiB", "serial": "HIDDEN", "simulated": {"read_us": 300, "straddle_parallel": 1, "page_size": 4096}},
     {"name": "native", "bus": "nvme", "size": "256MiB", "serial": "NATIVE", "logical_block_size": 4096, "simulated": {**FLASH, "page_size": 4096}},
 ]
-# A part of the phases by default.
-ONCE = [pytest.param(page, part, marks=[] if part in (0, 1, 6) else [pytest.mark.long]) for page in PAGES for part in range(8)]
+# A part of the phases by default: each page once, a sector off, and on the page.
+DAILY = ((4 * KIB, 1), (8 * KIB, 6), (16 * KIB, 0))
+ONCE = [pytest.param(page, part, marks=[] if (page, part) in DAILY else [pytest.mark.long]) for page in PAGES for part in range(8)]
 AGAIN = [pytest.param(number, marks=pytest.mark.long) for number in range(1, 5)]
 
 
 # Flash that is not steady, and straddles that cost little or much, with what a sweep must find of it at least: the emulated machine's own part of each
 # request makes every penalty look smaller, on a busy host much smaller.
-UNSTEADY = [
+_UNSTEADY = [
     *((noise, {"noise": noise, "read_us": 1000}, 1.1) for noise in ("drift", "bursts", "lognormal", "pareto")),
     ("slow", {"read_us": 8000}, 1.6),
     ("faint", {"read_us": 250, "transfer_us": 2000}, 1.03),
     ("steep", {"straddle_us": 2500}, 3),
 ]
+UNSTEADY = [pytest.param(*row, id=row[0], marks=[] if row[0] in ("drift", "pareto", "faint") else pytest.mark.long) for row in _UNSTEADY]
 
 
 def change(bench: Bench, disk: Disk, **settings: object) -> None:
@@ -94,7 +96,7 @@ def test_no_offset_is_faster(bench: Bench, harness: Harness, plugged: dict[str, 
 
 
 @pytest.mark.parametrize("number", [0, *AGAIN])
-@pytest.mark.parametrize("name, settings, ratio", UNSTEADY, ids=[row[0] for row in UNSTEADY])
+@pytest.mark.parametrize("name, settings, ratio", UNSTEADY)
 def test_flash_that_is_not_steady(
     bench: Bench, harness: Harness, plugged: dict[str, Disk], name: str, settings: dict[str, Any], ratio: float, number: int
 ) -> None:

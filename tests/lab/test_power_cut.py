@@ -58,7 +58,7 @@ class State:
 
 STATES = [
     State("default"),
-    State("cache-off", cache=False),
+    State("cache-off", cache=False, everyday=False),
     # What shows that switching the cache off is enough by itself: there are no flushes to help.
     State("cache-off-nobarrier", cache=False, remount="barrier=0", everyday=False),
     # What an operator may state of a drive.

@@ -37,8 +37,8 @@ def test_xfs_on_the_disk_and_in_partitions(bench: Bench, harness: Harness, disks
     ("create", "found"),
     [
         ("-i 2 -I 128k", "stripes of 128 KiB; wanted 64 KiB"),
-        ("-i 2 -I 4k", "stripes of 4 KiB; wanted 64 KiB"),
-        ("--type linear", "a layout of linear; wanted 2 stripes"),
+        pytest.param("-i 2 -I 4k", "stripes of 4 KiB; wanted 64 KiB", marks=pytest.mark.long),
+        pytest.param("--type linear", "a layout of linear; wanted 2 stripes", marks=pytest.mark.long),
     ],
     ids=["larger-stripes", "smaller-stripes", "linear"],
 )

@@ -123,8 +123,9 @@ def article() -> Iterator[dict[str, tuple[dict[str, Any], float]]]:
             )
 
 
-@pytest.mark.parametrize("name", ["misaligned", *(pytest.param(name, marks=pytest.mark.long) for name in ("single", "three", "separate"))])
-@pytest.mark.parametrize("job", ["rand_write", pytest.param("seq_write", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("job", ["rand_write", "seq_write"])
 def test_the_layouts_of_the_article(bench: Bench, harness: Harness, plugged: dict[str, Disk], article: dict[str, Any], name: str, job: str) -> None:
     disks = pair(plugged)
     with built(bench, harness, disks, LAYOUTS[name]) as volumes:
@@ -170,6 +171,7 @@ def ext4(harness: Harness, volume: str, mount: str, options: str = "") -> None:
     harness.must(f"mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 {volume}; mkdir -p {mount}; mount {options} {volume} {mount}")
 
 
+@pytest.mark.long
 def test_a_volume_in_use_and_its_baseline(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     """Reads where a scratch file lies; the raw rates are kept with the devices' identities, reused, and refused for other devices."""
     disks = pair(plugged)
@@ -286,8 +288,8 @@ FOREIGN = {
 }
 
 
-# One of each kind by default: the partition's origin, the VG's origin, contents, use.
-SHORT = ("a partition of others", "an LV on whole disks", "an LV with a filesystem", "a PV")
+# By default one that is not ours, and one with contents.
+SHORT = ("an LV on whole disks", "an LV with a filesystem")
 
 
 @pytest.mark.parametrize("what", [what if what in SHORT else pytest.param(what, marks=pytest.mark.long) for what in FOREIGN])

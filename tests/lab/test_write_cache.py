@@ -39,8 +39,7 @@ def drives(bench: Bench) -> Iterator[Bench]:
     """All six, which have to be there at boot, since QEMU plugs in no SATA disk. `drives.disks` has them by name."""
     bench.replace(DISKS, restart=True)
     yield bench
-    bench.guest.must("rm -rf /etc/lab-witness-* /etc/systemd/system/lab-witness-* /etc/systemd/system/pl-wc*.mount.d; systemctl daemon-reload")
-    bench.replace([], restart=True)
+    bench.down()
 
 
 def disk_of(bench: Bench, kind: str, number: int = 0) -> Disk:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from plumblab import counters, machine, plugging
+from plumblab import counters, machine, plugging, process
 from plumblab import state as states
 from plumblab.disks import Disk as LabDisk
 from plumblab.disks import parse
@@ -66,6 +66,10 @@ class Bench:
 
     def replace(self, declarations: Sequence[Mapping[str, Any]], restart: bool = False) -> dict[str, Disk]:
         """These disks, empty."""
+        if process.running_pid(self.paths) is None:
+            if not declarations:
+                return {}
+            self.up()
         self.clean()
         if restart:
             self.guest.close()
@@ -74,6 +78,13 @@ class Bench:
             shown = plugging.replace(self.paths, wanted, True) if restart else self._replug(wanted)
         self.disks = {name: Disk(name, at["device"], best_link(at["by_id"]), at["serial"]) for name, at in shown.items()}
         return self.disks
+
+    def down(self) -> None:
+        """The machine away with its root and its disks, which spares a boot where some of them cannot be unplugged; replace() boots it."""
+        self.guest.close()
+        with states.exclusive(self.paths):
+            machine.down(self.paths, keep=False)
+        self.disks = {}
 
     def _replug(self, wanted: list[LabDisk]) -> dict[str, Any]:
         """Attach what is not there, a few disks at a time, since each new one keeps the guest's udev busy for a while.

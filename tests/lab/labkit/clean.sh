@@ -38,18 +38,33 @@ if [ "$what" = all ] && compgen -G '/etc/*/*/*plumbline-write-cache*' > /dev/nul
     udevadm control --reload
     reload=yes
 fi
+# What was cleaned and has not been written to since, by the kernel's own count, is clean.
+untouched() {
+    local at=/sys/block/$1 reads writes discards rest
+    [ "$(< "$at/ro")" = 0 ] && ! compgen -G "$at/holders/*" > /dev/null && ! compgen -G "$at/$1*/partition" > /dev/null || return 1
+    read -r _ _ reads _ _ _ writes _ _ _ _ _ _ discards rest < "$at/stat"
+    count="$(< "$at/diskseq") $writes $discards"
+    [ "$count" = "$(cat "/run/plumbline-clean/$1" 2> /dev/null)" ]
+}
+
+mkdir -p /run/plumbline-clean
+sync
 for disk in "$@"; do
-    name=$(basename "$(realpath "$disk")")
-    blockdev --setrw "/dev/$name"
+    [ -L "$disk" ] && disk=$(realpath "$disk")
+    name=${disk##*/}
+    untouched "$name" && continue
+    [ "$(< "/sys/block/$name/ro")" = 0 ] || blockdev --setrw "/dev/$name"
     release "$name"
     for part in "/sys/class/block/$name/$name"*; do
         [ -e "$part/partition" ] && blockdev --setrw "/dev/${part##*/}"
     done
     # A discard punches a hole in the disk's file, which reads as zeros; a disk without discard is overwritten.
-    blkdiscard --force --quiet "/dev/$name" 2>/dev/null && [ "$(cat "/sys/class/block/$name/queue/discard_max_bytes")" != 0 ] \
+    blkdiscard --force --quiet "/dev/$name" 2>/dev/null && [ "$(< "/sys/class/block/$name/queue/discard_max_bytes")" != 0 ] \
         || blkdiscard --force --zeroout "/dev/$name" || exit 1
     blockdev --flushbufs "/dev/$name"
-    partx --delete "/dev/$name" 2>/dev/null
+    compgen -G "/sys/block/$name/$name*/partition" > /dev/null && partx --delete "/dev/$name" 2>/dev/null
+    untouched "$name"
+    printf '%s' "$count" > "/run/plumbline-clean/$name"
 done
 if [ "$what" = all ]; then
     rm -rf /etc/lvm/archive/* /etc/lvm/backup/* /etc/lvm/devices/system.devices /run/lvm/pvs_online/* /run/lvm/vgs_online/* /run/lvm/pvs_lookup/*
