@@ -47,7 +47,7 @@ LUKS = (
     "echo -n secret | cryptsetup -q open --key-file - {0}1 locked; "
 )
 # md marks a mirror clean in its superblock a while after the last write to it, but at once when it becomes read-only.
-CLEAN = "; sync; mdadm -q --readonly /dev/md/twin"
+CLEAN = "; sync; udevadm settle; mdadm -q --readonly /dev/md/twin"
 NO_DETECTION = "--config devices/data_alignment_offset_detection=0"
 MISALIGNED = {
     "start-63": Row(part(63) + mkfs("{0}1"), (("partition", "{0}1"),)),
