@@ -15,6 +15,7 @@ A backup is a directory. It is filled under another name, every file of it reach
 from __future__ import annotations
 
 import binascii
+import contextlib
 import hashlib
 import json
 import os
@@ -39,6 +40,7 @@ _LUKS = b"LUKS\xba\xbe"
 _LUKS_MOST = 256 * MIB
 _LUKS_USUAL = 16 * MIB  # what cryptsetup makes, where a damaged header does not say
 _VG = re.compile(r"[A-Za-z0-9+_.][A-Za-z0-9+_.-]{0,126}")  # lvm(8); it becomes a file's name
+ERASURES = "erased"  # the digests under which a device was erased, a line each
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9]+")
 _PAGE = 4096
 
@@ -127,6 +129,30 @@ def _name(place: str) -> str:
 
 def _number(name: str) -> int:
     return int(name.rpartition("-")[2])
+
+
+def erasures_of(key: str) -> int:
+    """How often a device with this identity was erased on this host."""
+    return _erased(os.path.join(DIRECTORY, slug(key))).count(b"\n")
+
+
+def note_erasure(key: str, digest: str) -> None:
+    """A device was erased under this digest: no erase of the same digest is allowed again."""
+    place = os.path.join(DIRECTORY, slug(key))
+    temporary = os.path.join(place, ".erased")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(temporary)
+    _write(temporary, [_erased(place), digest.encode() + b"\n"])
+    os.rename(temporary, os.path.join(place, ERASURES))
+    _sync(place)
+
+
+def _erased(place: str) -> bytes:
+    try:
+        with open(os.path.join(place, ERASURES), "rb") as handle:
+            return handle.read()
+    except FileNotFoundError:
+        return b""
 
 
 def backups_of(place: str) -> List[str]:

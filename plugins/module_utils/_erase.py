@@ -29,7 +29,8 @@ DIGEST_LENGTH = 32
 def digest(seen: Observation, devno: str) -> str:
     """Names a device and what it carries: identity, size, table, signatures, marks, PVs, and the first and last MiB.
 
-    Nothing in it changes with the kernel's names or with a reboot.
+    Nothing in it changes with the kernel's names or with a reboot. It does change once the device has been erased here: contents that
+    somebody brings back from a backup are not erased again because a line of the spec was forgotten.
     """
     node, table, ends = seen.nodes[devno], seen.tables.get(devno), seen.ends.get(devno, Ends())
     inside = []
@@ -50,6 +51,7 @@ def digest(seen: Observation, devno: str) -> str:
         "table": [table.kind, table.guid, table.fault, [list(entry) for entry in table.entries]] if table else [],
         "inside": inside,
         "marks": _plain(seen.marks.get(devno, [])),
+        "erased": seen.erasures.get(devno, 0),
         "ends": hashlib.sha256(ends.head + ends.tail).hexdigest(),
     }
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("utf-8", "backslashreplace")).hexdigest()[:DIGEST_LENGTH]
@@ -99,12 +101,21 @@ def _group_reasons(seen: Observation, devno: str, erased: Set[str]) -> List[Reas
     return reasons
 
 
-def offer(seen: Observation, devno: str) -> Optional[str]:
-    """What to write into the spec so that the device is erased; None where it would not be."""
-    reasons = _guards.take_reasons(seen, devno)
-    if not reasons or _guards.standing(reasons) or obstacles(seen, [devno])[0]:
+def offer(seen: Observation, devno: str, together: Sequence[str]) -> Optional[str]:
+    """What to write into the spec so that the device is erased; None where it would not be.
+
+    *together* are the devices of its stack, which may be erased at once, as the legs of an old volume group have to be.
+    """
+    freed = [one for one in together if _is_freed(seen, one)]
+    if devno not in freed or obstacles(seen, freed)[freed.index(devno)]:
         return None
     return "it is freed, and all of that lost, by erase: [{serial: '%s', signature: '%s'}]" % (seen.nodes[devno].identity.serial, digest(seen, devno))
+
+
+def _is_freed(seen: Observation, devno: str) -> bool:
+    """Whether an erase would take away everything that speaks against a device by itself."""
+    reasons = _guards.take_reasons(seen, devno)
+    return bool(reasons) and not _guards.standing(reasons)
 
 
 def as_erased(seen: Observation, devnos: Sequence[str]) -> Observation:

@@ -275,6 +275,7 @@ class Observation:
     filesystems: Dict[str, Ext4] = field(default_factory=dict)
     caches: Dict[str, WriteCache] = field(default_factory=dict)  # of the disks that were looked at closely
     kept: Mapping[str, str] = field(default_factory=dict)  # identity → write cache state that the host keeps; empty where the keeping is damaged
+    erasures: Dict[str, int] = field(default_factory=dict)  # how often this host has erased a device before, of those it has
     proofs: Dict[str, BlankProof] = field(default_factory=dict)
     faults: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be read
     busy: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be opened alone

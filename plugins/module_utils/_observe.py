@@ -22,7 +22,7 @@ import pwd
 import stat
 from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _cacheio, _cacheset, _claims, _content, _devio, _parsers, _record, _sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _cacheio, _cacheset, _claims, _content, _devio, _parsers, _record, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import make_geometry, partition_start
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ends, Identity, Node, Observation, PathState, Table
@@ -257,6 +257,9 @@ def _read_marks(seen: Observation, node: Node) -> None:
     seen.marks[node.devno] = _content.recognise(pieces, node.size, logical, starts)
     (_at, head), (tail_at, tail) = pieces[0], pieces[1] if len(pieces) > 1 else (node.size, b"")
     seen.ends[node.devno] = Ends(head, tail, tail_at)
+    times = _backup.erasures_of(node.identity.key)
+    if times:
+        seen.erasures[node.devno] = times
 
 
 def _prove(seen: Observation, targets: Sequence[str], ask: Questions) -> None:

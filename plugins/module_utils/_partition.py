@@ -95,6 +95,7 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
                 if device in proven.todo:
                     if device["erase"]:
                         _clear(device, fd, _proof_job(proven.seen, device, fd))
+                        _backup.note_erasure(proven.seen.nodes[proven.seen.paths[device["device"]]].identity.key, device["erase"])
                     # The table comes last: with it the device is done, and nobody looks at its reserve again.
                     _discard_reserve(device, fd)
                     _write(run, device, fd)

@@ -322,6 +322,8 @@ def _choose_erased(plan: StackPlan, seen: Observation) -> None:
             leg.erase, leg.removes = found, _erase.contents(seen, leg.devno)
         else:
             text = "erase was given the signature %s, and it carries %s now" % (" or ".join(wished), found)
+            if seen.erasures.get(leg.devno):
+                text += " (it was erased on this host before, and is not blank)"
             leg.misfit = [_guards.Reason("erase", text, "look at what it carries, and write that signature if all of it may be lost")]
     erased = [leg for leg in plan.legs if leg.erase]
     for leg, reasons in zip(erased, _erase.obstacles(seen, [leg.devno for leg in erased])):
@@ -370,7 +372,8 @@ def _refuse(plan: StackPlan, seen: Observation, leg: Leg, reasons: Sequence[_gua
     """Refuse a leg for these reasons, if there are any, and say what would free it, if anything does."""
     name, device = plan.spec.name, _device_name(seen, leg.devno)
     plan.refusals += ["%s: %s" % (name, reason.line(device)) for reason in reasons]
-    offered = _erase.offer(seen, leg.devno) if reasons else None
+    foreign = [one.devno for one in plan.legs if not _guards.is_ours(seen.tables.get(one.devno), name)]
+    offered = _erase.offer(seen, leg.devno, foreign) if reasons else None
     if offered:
         plan.refusals.append("%s: %s: %s [erase]" % (name, device, offered))
 

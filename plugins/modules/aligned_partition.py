@@ -146,14 +146,21 @@ EXAMPLES = r"""
   become: true
   register: plan
 
-- name: Write them, all devices of a stack in one call
-  plumbline.ssd.aligned_partition:
-    devices: "{{ item.devices }}"
-    lease: "{{ plan.lease }}"
+- name: Write them, and give the host back
   become: true
-  loop: "{{ plan.steps }}"
-  loop_control:
-    label: "{{ item.summary }}"
+  block:
+    - name: Write the tables, all devices of a stack in one call
+      plumbline.ssd.aligned_partition:
+        devices: "{{ item.devices }}"
+        lease: "{{ plan.lease }}"
+      loop: "{{ plan.steps | selectattr('action', 'eq', 'partition') }}"
+      loop_control:
+        label: "{{ item.summary }}"
+  always:
+    - name: Give the lease back
+      plumbline.ssd.run_lease:
+        run: "{{ plan.lease.run }}"
+      when: plan.lease.run is defined
 """
 
 RETURN = r"""
@@ -190,7 +197,7 @@ backups:
   sample: [/var/lib/plumbline/backup/wwid-eui-0025385b71b00f1a-4f1c2a90/20260301T120000Z-1]
 reasons:
   description: Why nothing was written, one line a reason.
-  returned: failure with several causes
+  returned: when the proof under the lock refuses
   type: list
   elements: str
 """

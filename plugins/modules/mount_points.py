@@ -48,7 +48,7 @@ options:
         type: str
         required: true
       passno:
-        description: When fsck looks at it at boot.
+        description: The sixth field of fstab (fs_passno). V(0) is no check at boot, V(1) the root filesystem, V(2) all others.
         type: int
         default: 2
       owner:
@@ -60,7 +60,7 @@ options:
         type: int
         default: -1
       mode:
-        description: Its mode in octal; empty leaves it.
+        description: Its mode, four octal digits such as V(0750); empty leaves it.
         type: str
         default: ""
       selinux_context:
@@ -82,7 +82,8 @@ options:
         default: []
   drop_ins:
     description:
-      - Files of systemd units' drop-ins with their text (C(RequiresMountsFor=)), so that a service does not start without its volumes.
+      - Drop-in files of systemd units, absolute path (C(/etc/systemd/system/UNIT.d/50-plumbline-STACK.conf)) to the file's whole text
+        (C(RequiresMountsFor=)), so that a service does not start without its volumes.
     type: dict
     default: {}
   enable_fstrim_timer:

@@ -18,7 +18,7 @@ description:
 options:
   run:
     description:
-      - The run, as it stands in the lease that M(plumbline.ssd.stack_plan) returned.
+      - The run, 32 hexadecimal digits, as it stands in the lease that M(plumbline.ssd.stack_plan) returned.
     type: str
     required: true
 extends_documentation_fragment:
@@ -31,8 +31,9 @@ attributes:
     support: none
     details: Nothing of the host's storage changes.
 notes:
-  - A run whose controller died gives nothing back. Its lease ends with a boot of the host, and ten minutes after its last sign of life;
-    a run from the same controller takes it over at once.
+  - A run whose controller died gives nothing back. A later run from the same controller takes the lease over at once, another one ten minutes after
+    the last sign of life. An SSH connection that the host still believes open is such a sign; C(ClientAliveInterval) in C(sshd_config) bounds that.
+    A boot of the host ends the lease. Every container is a controller of its own.
 seealso:
   - module: plumbline.ssd.stack_plan
 author:

@@ -56,11 +56,11 @@ options:
     type: dict
     suboptions:
       run:
-        description: The run, when it has the lease already; empty for a new one.
+        description: The run, 32 hexadecimal digits, when it has the lease already; empty for a new one.
         type: str
         default: ""
       digest:
-        description: Passed over, so that RV(lease) can be given as it is.
+        description: Ignored. It is accepted so that RV(lease) of an earlier call can be given as it is.
         type: str
         default: ""
       controller:
@@ -88,8 +88,8 @@ notes:
   - Runs three tools at most, all read-only, namely C(lvm fullreport), C(dmsetup table) and C(wipefs) without an erase option.
   - A device that is to be taken is proven blank by reading its first and last 64 MiB and 1,024 random places whole (C(blank_proof=sampled)),
     or all of it. What the sample is sure to find is in the guide on refusals of the collection.
-  - A device with foreign contents, and nothing else against it, is refused with a signature of what it carries. The stack's C(erase) takes that
-    signature, with the device's serial, as the word that all of it may be lost. What goes is in the diff and in RV(report).
+  - A device with foreign contents, and nothing else against it, is refused with a digest of the device and of what was found on it. The stack's C(erase) takes
+    that digest as C(signature), with the device's serial, as the word that all of it may be lost. What goes is in the diff and in RV(report).
 seealso:
   - module: plumbline.ssd.stack_info
   - module: plumbline.ssd.aligned_partition
@@ -136,7 +136,7 @@ digest:
   description: Names the plan. The same steps on the same devices give the same digest. Empty where no step is left.
   returned: success
   type: str
-  sample: 4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945
+  sample: 9b1f6d0e3c5a87b2444a1c0d95e7f3168a2b6c4d0e8f7a5b3c1d9e2f4a6b8c0d
 lease:
   description:
     - What the writers of the run are to be given, with C(run) and C(digest), when O(lease) is given and steps remain. Empty otherwise.
@@ -227,7 +227,7 @@ report:
   elements: str
 reasons:
   description: Why there is no plan, one line a reason.
-  returned: failure with several causes
+  returned: when the plan is refused; a mistake in the spec has a C(msg) only
   type: list
   elements: str
   sample:

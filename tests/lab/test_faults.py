@@ -79,7 +79,7 @@ def test_io_errors_at_each_step(harness: Harness, disks: dict[str, Disk], layout
 
 
 @by_layout
-@pytest.mark.parametrize("after", [0.2, 0.6, 1.2])
+@pytest.mark.parametrize("after", [0.6, *(pytest.param(after, marks=pytest.mark.long) for after in (0.2, 1.2))])
 def test_io_errors_in_the_middle_of_each_step(harness: Harness, disks: dict[str, Disk], layout: str, after: float) -> None:
     """The disk fails while the step is at work."""
     spec = spec_of(list(disks.values()), layout)

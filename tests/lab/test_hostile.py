@@ -41,7 +41,6 @@ DISKS = [
     *({"name": f"n{number}", "bus": "nvme", "size": "64MiB", "serial": serial} for number, serial in enumerate(SERIALS)),
     *({"name": f"m{number}", "bus": "scsi", "size": "64MiB", "serial": f"HOSTILE{number}", "model": model} for number, model in enumerate(MODELS)),
 ]
-SPECS = 120
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +89,13 @@ def as_json(value: Any) -> Any:
     return json.loads(text.encode("utf-8", "replace"))
 
 
-def test_hostile_specs_on_hostile_devices(bench: Bench, harness: Harness, on: dict[str, Disk], figure: Callable[..., None]) -> None:
+@pytest.mark.parametrize("specs", [40, pytest.param(160, marks=pytest.mark.long)])
+def test_hostile_specs_on_hostile_devices(bench: Bench, harness: Harness, on: dict[str, Disk], specs: int, figure: Callable[..., None]) -> None:
     """Damaged specs that name these disks; each is planned or refused, and the host counts no write."""
     disks = [on[name] for name in (*NAMES, "n0", "n1", "n2", "n3", "m0", "m1")]
     refused = 0
     with bench.untouched():
-        for number in range(SPECS):
+        for number in range(specs):
             dice = random.Random(f"plumbline-lab/{number}")
             spec = as_json(hostile.damaged_tree(dice, stack(dice.sample(disks, 2), volumes=2)))
             result = harness.module("stack_plan", {"stacks": [spec if isinstance(spec, dict) else {}]})  # anything else is refused by Ansible itself
@@ -103,7 +103,7 @@ def test_hostile_specs_on_hostile_devices(bench: Bench, harness: Harness, on: di
             assert "\n" not in result.get("msg", ""), (number, result["msg"])
             refused += bool(result["failed"])
     harness.must(f"test ! -e {OWNED}")
-    figure("hostile", cases=SPECS, tracebacks=0, writes=0, refused=refused)
+    figure("hostile", cases=specs, tracebacks=0, writes=0, refused=refused)
 
 
 def test_every_device_is_shown_and_none_is_touched(bench: Bench, harness: Harness, on: dict[str, Disk], figure: Callable[..., None]) -> None:

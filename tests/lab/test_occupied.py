@@ -46,7 +46,7 @@ def cases() -> list[Case]:
 def batches() -> Iterator[Any]:
     """The representative batches first, then the rest; each of at most BATCH disks."""
     short = [Case(kind, "whole") for kind in SHORT]
-    mixed = [Case(kind, "partition") for kind in SHORT[:8]] + [Case(kind, "behind") for kind in SHORT if KINDS[kind].behind][:8]
+    mixed = [Case(kind, "partition") for kind in SHORT[:3]] + [Case(kind, "behind") for kind in SHORT if KINDS[kind].behind][:3]
     rest = [case for case in cases() if case not in short + mixed]
     yield pytest.param(short, id="representative")
     yield pytest.param(mixed, id="partitions-and-holders")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The guide "Getting your table back", followed to the letter: its commands are read from its text."""
+"""The guide "Getting your table back", and the section on taking a stack apart, followed to the letter: their commands are read from their text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labkit.harness import HOME, ROOT, Harness
 from labkit.specs import stack
 
 DISKS = pool(["lost", "other"])
-GUIDE = ROOT / "docs" / "docsite" / "rst" / "guide_table_back.rst"
+GUIDES = ROOT / "docs" / "docsite" / "rst"
 MIB = 1 << 20
 # What the writers of the collection do before their first write, on a disk that they would refuse.
 KEEP = """
@@ -26,9 +26,10 @@ print(*_backup.keep_device(run, seen, seen.paths[sys.argv[1]]))
 """
 
 
-def commands(label: str) -> str:
-    """The commands below a mark of the guide, as a reader copies them."""
-    found = re.search(rf"\.\. commands: {label}\n.*?\.\. code-block:: shell\n\n(.*?)\n(?=\S)", GUIDE.read_text(encoding="utf-8") + "\n.", re.DOTALL)
+def commands(label: str, guide: str) -> str:
+    """The commands below a mark of a guide, as a reader copies them."""
+    text = (GUIDES / f"{guide}.rst").read_text(encoding="utf-8")
+    found = re.search(rf"\.\. commands: {label}\n.*?\.\. code-block:: shell\n\n(.*?)\n(?=\S)", text + "\n.", re.DOTALL)
     assert found, label
     return re.sub(r"^    ", "", found.group(1), flags=re.MULTILINE)
 
@@ -38,9 +39,9 @@ def keep(harness: Harness, disk: Disk) -> str:
     return harness.must(f"cd {HOME} && PYTHONPATH={HOME} python3 - {disk.path} <<'END'\n{KEEP}\nEND").split()[-1]
 
 
-def follow(harness: Harness, label: str, **variables: str) -> str:
+def follow(harness: Harness, label: str, guide: str = "guide_table_back", **variables: str) -> str:
     """Run the commands of a section."""
-    return harness.must("\n".join([f"{name}='{value}'" for name, value in variables.items()] + [commands(label)]))
+    return harness.must("\n".join([f"{name}='{value}'" for name, value in variables.items()] + [commands(label, guide)]))
 
 
 def lose(harness: Harness, disk: Disk) -> None:
@@ -67,7 +68,10 @@ def test_a_disk_with_a_volume_group(harness: Harness, disks: dict[str, Disk]) ->
     lose(harness, disk)
     assert content(harness, disk) != before
     given = {"BACKUP": backup, "DEVICE": f"/dev/disk/by-id/{disk.by_id}"}
-    assert "tail.img: OK" in follow(harness, "check", **given)
+    told = follow(harness, "check", **given)
+    assert "tail.img: OK" in told and told.endswith("the size agrees\n")
+    follow(harness, "keep", **given)
+    assert harness.must(f"cat {backup}/head-before.img {backup}/tail-before.img | wc -c").strip() == str(2 * MIB)
     follow(harness, "ends", **given)
     assert content(harness, disk) == before
     harness.must(f"udevadm settle; e2fsck -fn {disk.part(2)}; vgs old")
@@ -114,3 +118,20 @@ def test_the_writer_of_tables_keeps_what_it_found(harness: Harness, disks: dict[
     assert harness.must(f"stat -c %a:%U {' '.join(result['backups'])} /var/lib/plumbline/backup").split() == ["700:root"] * 3
     follow(harness, "ends", BACKUP=result["backups"][0], DEVICE=disks["p0"].path)
     assert content(harness, disks["p0"]) == blank
+
+
+def test_a_stack_is_taken_apart_and_built_again(harness: Harness, disks: dict[str, Disk]) -> None:
+    """Mount points stay, immutable, and another line of fstab is not touched."""
+    spec = [stack(disks.values())]
+    harness.build(spec)
+    (volume,) = spec[0]["volumes"]
+    harness.must("echo 'tmpfs /mnt tmpfs noauto 0 0' >> /etc/fstab")
+    before = harness.must("cat /etc/fstab").splitlines()
+    follow(harness, "volumes", guide="guide_flow", VG=spec[0]["name"], MOUNT=volume["mount"])
+    assert harness.must("cat /etc/fstab").splitlines() == [line for line in before if volume["mount"] not in line]
+    for disk in disks.values():
+        follow(harness, "disk", guide="guide_flow", DISK=f"/dev/disk/by-id/{disk.by_id}")
+    harness.must("udevadm settle")
+    plan = harness.build(spec)
+    assert [step["action"] for step in plan["steps"]][0] == "partition"
+    assert harness.module("stack_plan", {"stacks": spec})["steps"] == []

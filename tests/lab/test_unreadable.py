@@ -79,7 +79,10 @@ def healthy(harness: Harness, debug: Disk) -> Iterator[Disk]:
     heal(harness)
 
 
-@pytest.mark.parametrize("region", REGIONS)
+DAILY = ("first-sector", "our-start", "middle", "backup-gpt")
+
+
+@pytest.mark.parametrize("region", [region if region in DAILY else pytest.param(region, marks=pytest.mark.long) for region in REGIONS])
 def test_an_unreadable_region_at_the_plan_and_at_the_write(harness: Harness, healthy: Disk, region: str, figure: Callable[..., None]) -> None:
     plan = harness.module("stack_plan", {"stacks": [separate(healthy)], "through": "partition"})
     assert not plan["failed"], said(plan)

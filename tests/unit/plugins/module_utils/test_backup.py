@@ -159,6 +159,24 @@ def test_first_and_newest_are_kept(disk):
     assert _backup.backups_of(place) == [os.path.basename(path) for path in [made[0], *made[-_backup.KEPT_OF_A_DEVICE + 1 :]]]
 
 
+def test_how_often_a_device_was_erased(disk):
+    """What a killed module left is no count, and pruning leaves it alone."""
+    host, devno, _path = disk
+    key = host.seen.nodes[devno].identity.key
+    assert _backup.erasures_of(key) == 0
+    _backup.keep_device(no_tool, host.seen, devno)
+    place = os.path.join(_backup.DIRECTORY, _backup.slug(key))
+    for turn in (1, 2, 3):
+        with open(os.path.join(place, ".erased"), "w", encoding="utf-8") as handle:
+            handle.write("half")
+        _backup.note_erasure(key, "0" * 32)
+        assert _backup.erasures_of(key) == turn
+    _backup.prune(place)
+    assert (_backup.erasures_of(key), _backup.erasures_of("wwid:other")) == (3, 0)
+    assert oct(os.stat(os.path.join(place, _backup.ERASURES)).st_mode & 0o777) == "0o600"
+    assert sorted(os.listdir(place))[-1] == _backup.ERASURES and len(os.listdir(place)) == 2
+
+
 def test_names_sort_whatever_the_clock_does(disk, monkeypatch):
     host, devno, _path = disk
     (first,) = _backup.keep_device(no_tool, host.seen, devno)

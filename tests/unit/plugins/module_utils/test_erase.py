@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _erase, _guards, _partition
@@ -95,6 +96,7 @@ def test_everything_that_goes_is_named():
 CHANGES = {
     "the first MiB": lambda h: h.seen.ends.update({DISK: ends(b"c")}),
     "another signature": lambda h: h.seen.signatures.setdefault(DISK, []).append(Signature("swap", "other", 4086)),
+    "an erase before": lambda h: h.seen.erasures.update({DISK: 1}),
     "a label": lambda h: h.seen.signatures.update({DISK: [Signature("xfs", "filesystem", 0, "U", "M")]}),
     "a mark": lambda h: h.seen.marks.update({DISK: [Signature("zfs_member", "filesystem", 1)]}),
     "a partition": lambda h: h.part(DISK, MIB),
@@ -131,7 +133,8 @@ def test_a_signature_that_fits_no_longer_is_refused(change):
     CHANGES[change](host)
     plan = planned(host, erase=old)
     assert plan.steps == []
-    assert any("and it carries %s now [erase]" % _erase.digest(host.seen, DISK) in line for line in plan.refusals), plan.refusals
+    again = " (it was erased on this host before, and is not blank)" if change == "an erase before" else ""
+    assert any("and it carries %s now%s [erase]" % (_erase.digest(host.seen, DISK), again) in line for line in plan.refusals), plan.refusals
 
 
 USES = {
@@ -179,6 +182,28 @@ def test_both_devices_of_a_vg():
     assert [device["erase"] != "" for device in planned(host, erase=both).steps[0]["devices"]] == [True, True]
 
 
+def test_both_devices_of_a_vg_are_offered():
+    """As the refusal prints them they work, and only together: one alone would tear the group."""
+    host = foreign("vg")
+    del host.seen.proofs[OTHER]
+    host.pv(OTHER, "old")
+    refusals = planned(host).refusals
+    offers = [re.search(r"erase: \[\{serial: '(.*)', signature: '(.*)'\}\]", line) for line in refusals if line.endswith("[erase]")]
+    wishes = [{"serial": found[1], "signature": found[2]} for found in offers if found]
+    assert [one["serial"] for one in wishes] == ["SER0000", "SER0001"], refusals
+    assert [device["erase"] != "" for device in planned(host, erase=wishes).steps[0]["devices"]] == [True, True]
+    for one in wishes:
+        plan = planned(host, erase=[one])
+        assert plan.steps == [] and any("has a PV on" in line for line in plan.refusals), plan.refusals
+
+
+def test_a_vg_that_reaches_beyond_the_stack_is_not_offered():
+    host = foreign("vg")
+    host.pv(OTHER, "old")
+    refusals = planned(host, devices=["/dev/nvme0n1"], layout="separate", volumes=[{"name": "v"}]).refusals
+    assert refusals and not any(line.endswith("[erase]") for line in refusals), refusals
+
+
 def test_an_erase_that_is_done_is_no_fault():
     """The spec still has the line on the next run: the device is blank by then, or ours."""
     host = foreign()
@@ -214,7 +239,7 @@ def test_a_serial_that_no_device_has():
 def test_a_device_without_a_serial_is_not_offered():
     host = foreign()
     host.edit(DISK, identity=host.seen.nodes[DISK].identity._replace(serial="00000000"))
-    assert _erase.offer(host.seen, DISK) is None
+    assert _erase.offer(host.seen, DISK, [DISK]) is None
     assert "it has no serial" in _erase.obstacles(host.seen, [DISK])[0][0].text
 
 
