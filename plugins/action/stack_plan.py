@@ -37,32 +37,36 @@ def _here():
     return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 
-def _started(pid):
-    """When a process began, in ticks since boot (proc_pid_stat(5)); empty where there is no /proc, or no such process."""
+def _state(pid):
+    """(state, start in ticks since boot) of a process, proc_pid_stat(5); empty where that cannot be read: no /proc, or one with hidepid."""
     words = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return words[19] if len(words) > 19 and words[0] not in ("Z", "X") else ""
+    return (words[0], words[19]) if len(words) > 19 else ("", "")
 
 
 def name_process(pid):
     """A process of this controller, told from a later one with its number."""
-    return f"{_here()}:{pid}:{_started(pid)}"
+    return f"{_here()}:{pid}:{_state(pid)[1]}"
 
 
 def is_gone(name):
-    """Whether a process is certainly no more: it was one of this controller, and its number is nobody's or another's."""
+    """Whether a process is certainly no more: it was one of this controller, and its number is nobody's, a zombie's or another's.
+
+    What cannot be read is no answer: on a controller whose /proc hides the processes of others (hidepid) theirs are alive.
+    """
     here, _colon, rest = name.partition(":")
     number, _colon, started = rest.partition(":")
     if here != _here() or not (number.isascii() and number.isdigit()):
         return False
-    if started:
-        return _started(int(number)) != started
     try:
         os.kill(int(number), 0)
     except ProcessLookupError:
         return True
-    except (OSError, OverflowError):
+    except OverflowError:
         return False
-    return False
+    except OSError:
+        pass  # it is there, and somebody else's
+    state, began = _state(int(number))
+    return bool(began) and (state in ("Z", "X") or bool(started) and began != started)
 
 
 def _user():

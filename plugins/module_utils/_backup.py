@@ -37,6 +37,8 @@ DIRECTORY = "/var/lib/plumbline/backup"
 # LUKS takes 2 MiB at most, and nothing where the device was blank.
 KEPT_OF_A_DEVICE = 8
 _LUKS = b"LUKS\xba\xbe"
+_LUKS_SECOND = b"SKUL\xba\xbe"
+_LUKS_SECOND_AT = (0x4000, 0x8000, 0x10000, 0x20000, 0x40000, 0x80000)  # 0x100000 and above lie behind the first MiB
 _LUKS_MOST = 256 * MIB
 _LUKS_USUAL = 16 * MIB  # what cryptsetup makes, where a damaged header does not say
 _VG = re.compile(r"[A-Za-z0-9+_.][A-Za-z0-9+_.-]{0,126}")  # lvm(8); it becomes a file's name
@@ -54,7 +56,8 @@ def slug(key: str) -> str:
 def luks_bytes(head: bytes) -> int:
     """How long the header of a LUKS device is, with its key slots: up to the first byte of data. 0 where *head* (its first MiB) is of none."""
     if head[:6] != _LUKS:
-        return 0
+        # The second header of LUKS2 alone is enough to repair the first; it lies at one of these places (LUKS2 on-disk format, 2.1).
+        return _LUKS_USUAL if any(head[at : at + 6] == _LUKS_SECOND for at in _LUKS_SECOND_AT) else 0
     version = struct.unpack_from(">H", head, 6)[0]
     if version == 1:
         sectors: int = struct.unpack_from(">I", head, 104)[0]  # at which the data begins

@@ -236,11 +236,12 @@ def is_immutable(fd: int) -> bool:
     return bool(struct.unpack_from("I", flags)[0] & FS_IMMUTABLE_FL)
 
 
-def set_immutable(fd: int) -> None:
-    """Set the immutable attribute on the open directory. Raises OSError where the filesystem has no such thing."""
+def set_immutable(fd: int, wish: bool = True) -> None:
+    """Set the immutable attribute on the open directory, or clear it. Raises OSError where the filesystem has no such thing."""
     flags = bytearray(8)
     fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
-    wanted = struct.unpack_from("I", flags)[0] | FS_IMMUTABLE_FL
+    others = struct.unpack_from("I", flags)[0] & ~FS_IMMUTABLE_FL
+    wanted = others | (FS_IMMUTABLE_FL if wish else 0)
     fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("Q", wanted))
 
 

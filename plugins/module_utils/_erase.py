@@ -86,8 +86,18 @@ def obstacles(seen: Observation, devnos: Sequence[str]) -> List[List[Reason]]:
             reasons.append(Reason("identity", "it has no serial by which it could be named for an erase", "free it by your own tools"))
         if devno not in seen.ends:
             reasons.append(Reason("unproven", "its first and last MiB were not read", "run again; report this if it stays"))
-        found.append(reasons + _group_reasons(seen, devno, erased))
+        found.append(reasons + _unseen_reasons(seen, devno) + _group_reasons(seen, devno, erased))
     return found
+
+
+def _unseen_reasons(seen: Observation, devno: str) -> List[Reason]:
+    """PVs that LVM does not report: which volume group would be torn is not known then, and its metadata cannot be kept."""
+    reasons = []
+    for one in seen.tree(devno):
+        if seen.pv(one.devno) is None and any(signature.type == "LVM2_member" for signature in seen.signatures.get(one.devno, [])):
+            text = "%s carries an LVM PV, and LVM does not say of which volume group" % one.name
+            reasons.append(Reason("unproven", text, "install lvm2, or let its devices file and filters show the device, and run again"))
+    return reasons
 
 
 def _group_reasons(seen: Observation, devno: str, erased: Set[str]) -> List[Reason]:

@@ -414,7 +414,7 @@ def part_content_reasons(seen: Observation, node: Node, vg: str) -> List[Reason]
     reasons = [Reason("signature", "partition %s carries %s" % (node.name, what), _LEFT_ALONE)] if what else []
     for mount in seen.mounted(node.devno):
         reasons.append(Reason("mounted", "partition %s is mounted on %s" % (node.name, mount.target), "it is left alone; unmount it if it may be used"))
-    return reasons
+    return reasons or _unclaimed_reasons(seen, node)
 
 
 def volume_content_reasons(seen: Observation, node: Node, volume: str) -> List[Reason]:
@@ -424,7 +424,12 @@ def volume_content_reasons(seen: Observation, node: Node, volume: str) -> List[R
         what = seen.faults[node.devno]
     if seen.children(node.devno) or seen.pv(node.devno):
         what = what or "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
-    return [Reason("signature", "volume '%s' (%s) carries %s" % (volume, node.path, what), _LEFT_ALONE)] if what else []
+    return [Reason("signature", "volume '%s' (%s) carries %s" % (volume, node.path, what), _LEFT_ALONE)] if what else _unclaimed_reasons(seen, node)
+
+
+def _unclaimed_reasons(seen: Observation, node: Node) -> List[Reason]:
+    """Uses that leave no mark and claim nothing: a database on the raw volume, a target that exports it."""
+    return guard_backing(seen, node) + guard_open(seen, node)
 
 
 def load_reasons(seen: Observation, devno: str) -> List[Reason]:

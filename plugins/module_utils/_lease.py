@@ -68,6 +68,15 @@ def dump(lease: Lease) -> str:
     return json.dumps(dict(lease._asdict()), sort_keys=True) + "\n"
 
 
+def is_free(text: str) -> bool:
+    """Whether a text that is no lease of this release is one of another that was given back."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("free") is True
+
+
 def parse(text: str) -> Lease:
     """Read a lease; raises ValueError for anything that dump() would not have written."""
     try:

@@ -32,6 +32,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._lease import (
     decide,
     dump,
     name_of,
+    is_free,
     parse,
     still_ours,
     valid_process,
@@ -162,6 +163,8 @@ def _load() -> Optional[Lease]:
     try:
         return parse(raw.decode("utf-8"))
     except ValueError as fault:  # of json and of utf-8 as well
+        if is_free(raw.decode("utf-8", "replace")):
+            return None
         raise PlumblineError(_UNREADABLE % (path(), fault)) from fault
 
 
@@ -215,11 +218,17 @@ def peek(me: Run) -> Tuple[Optional[Lease], str]:
 
 
 def _alive(lease: Optional[Lease]) -> bool:
-    """Whether the connection of its run is open. One that we share with it (ControlPersist) says nothing: it would be open for us alone as well."""
-    if lease is None or not lease.pid:
+    """Whether the connection of its run is open; without one (ansible-pull, connection local) whether the process that runs it is there.
+
+    A connection that we share with it (ControlPersist) is open for us alone as well. It is then our own controller that can tell, and does.
+    """
+    if lease is None:
         return False
-    one = Process(lease.pid, lease.started)
-    return is_alive(one) and one != connection()
+    if lease.pid:
+        return is_alive(Process(lease.pid, lease.started))
+    _here, _colon, rest = lease.process.partition(":")
+    number, _colon, started = rest.partition(":")  # of a process on another host there is hardly one here that began in the same tick
+    return number.isdigit() and started.isdigit() and is_alive(Process(int(number), int(started)))
 
 
 def take(me: Run, digest: str, own: bool = False) -> Tuple[Lease, Optional[Lease], List[str]]:

@@ -223,6 +223,7 @@ class PathState(NamedTuple):
     mode: str = ""
     symlink: str = ""
     way: Tuple[Part, ...] = ()
+    other: bool = False  # the root of another filesystem than that of the directory above
 
 
 class Ends(NamedTuple):

@@ -284,7 +284,11 @@ def _freeze(path: str, parent: int) -> List[str]:
             if fault.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL):
                 raise PlumblineError("mount point %s could not be made immutable: %s" % (path, fault.strerror or fault)) from fault
             return ["mount point %s cannot be made immutable on its filesystem; a database could write there while the volume is not mounted" % path]
-        _check_empty(path, fd)
+        try:
+            _check_empty(path, fd)
+        except PlumblineError:
+            _devio.set_immutable(fd, False)  # or nobody could empty it
+            raise
         return []
     finally:
         os.close(fd)

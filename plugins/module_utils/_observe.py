@@ -232,7 +232,8 @@ def _read_claims(seen: Observation, targets: Sequence[str]) -> None:
     A table of ours whose partition the kernel does not show may have been cut off, so that its device is looked at as well.
     """
     strangers = [devno for devno in targets if not is_ours(seen.tables.get(devno)) or not seen.children(devno)]
-    if not strangers:
+    empty = [node.devno for devno in targets if devno not in strangers for node in seen.tree(devno) if _is_empty(seen, node)]
+    if not strangers and not empty:
         return
     for devno in strangers:
         node = seen.nodes[devno]
@@ -240,7 +241,13 @@ def _read_claims(seen: Observation, targets: Sequence[str]) -> None:
             _read_marks(seen, node)
     seen.multipath = [devno for devno in strangers if _claims.is_multipath_member(devno)]
     seen.backings = _claims.read_backings(seen.nodes)
-    seen.openers = _claims.settled_openers(node.devno for devno in strangers for node in seen.tree(devno))
+    seen.openers = _claims.settled_openers([*empty, *(node.devno for devno in strangers for node in seen.tree(devno))])
+
+
+def _is_empty(seen: Observation, node: Node) -> bool:
+    """Whether nothing is known to be on a partition or a volume, so that the next step would write to it: a raw use of it leaves no signature."""
+    devno = node.devno
+    return not (seen.children(devno) or seen.pv(devno) or devno in seen.filesystems or seen.signatures.get(devno) or seen.mounted(devno))
 
 
 def _read_marks(seen: Observation, node: Node) -> None:
@@ -263,17 +270,24 @@ def _read_marks(seen: Observation, node: Node) -> None:
 
 
 def _prove(seen: Observation, targets: Sequence[str], ask: Questions) -> None:
-    """Blank proofs for the disks that could be taken: no table, no signature, nothing on them, readable, not busy."""
+    """Blank proofs for the disks that could be taken: no table, no signature, nothing on them, readable, not busy.
+
+    A disk with content is opened alone as well, which an erase of it would need: btrfs and ZFS claim disks, and show neither mounts nor holders of them.
+    """
     candidates = []
     for devno in targets:
         node = seen.nodes[devno]
-        if seen.children(devno) or seen.mounted(devno) or seen.tables.get(devno) or seen.signatures.get(devno) or devno in seen.faults:
-            continue
-        if seen.pv(devno) or devno in seen.filesystems or devno in seen.swaps:
+        tree = seen.tree(devno)
+        used = any(one.holders or seen.mounted(one.devno) or one.devno in seen.swaps for one in tree)
+        if used or node.kind not in ("disk", "loop") or devno in seen.faults or (is_ours(seen.tables.get(devno)) and seen.children(devno)):
             continue
         busy = _devio.why_busy(node.path)
         if busy:
             seen.busy[devno] = busy
+            continue
+        if seen.children(devno) or seen.mounted(devno) or seen.tables.get(devno) or seen.signatures.get(devno) or devno in seen.faults:
+            continue
+        if seen.pv(devno) or devno in seen.filesystems:
             continue
         candidates.append(devno)
     jobs = [
@@ -310,13 +324,14 @@ def read_path(path: str) -> PathState:
         return PathState()
     if not stat.S_ISDIR(found.st_mode):
         return PathState(exists=True, symlink=os.readlink(path) if stat.S_ISLNK(found.st_mode) else "")
+    other = found.st_dev != os.stat(os.path.dirname(path)).st_dev
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         immutable = _devio.is_immutable(fd)
         entries = len(os.listdir(fd))
     finally:
         os.close(fd)
-    return PathState(True, True, entries, immutable, found.st_uid, found.st_gid, "%04o" % stat.S_IMODE(found.st_mode))
+    return PathState(True, True, entries, immutable, found.st_uid, found.st_gid, "%04o" % stat.S_IMODE(found.st_mode), other=other)
 
 
 def _uid(name: str) -> int:

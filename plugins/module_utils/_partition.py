@@ -99,7 +99,7 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
                     # The table comes last: with it the device is done, and nobody looks at its reserve again.
                     _discard_reserve(device, fd)
                     _write(run, device, fd)
-                _devio.reread_table(fd)
+                _reread(device, fd)
     except OSError as fault:
         raise PlumblineError("a device could not be written: %s" % (fault.strerror or fault)) from fault
     finally:
@@ -109,6 +109,14 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
         return [], []
     _settle(run)
     return [dict(_read_back(device), erased=device["removes"] if device in proven.todo else []) for device in devices], backups
+
+
+def _reread(device: Mapping[str, Any], fd: int) -> None:
+    try:
+        _devio.reread_table(fd)
+    except OSError as fault:
+        text = "%s: its table is written, and the kernel could not read it anew: %s; run again"
+        raise PlumblineError(text % (device["device"], fault.strerror or fault)) from fault
 
 
 def _settle(run: FeedRunner) -> None:
@@ -270,7 +278,10 @@ def _read_back(device: Mapping[str, Any]) -> Dict[str, Any]:
                     "%s: the kernel shows %s at byte %d with %d bytes; wanted byte %d with %d bytes"
                     % (device["device"], name, start, length, device["start_bytes"], device["length_bytes"])
                 )
-            head = _devio.read_head(device["device"], gpt_head_bytes(device["logical_bytes"]))
+            try:
+                head = _devio.read_head(device["device"], gpt_head_bytes(device["logical_bytes"]))
+            except OSError as fault:
+                raise PlumblineError("%s: its table is written, and cannot be read back: %s" % (device["device"], fault.strerror or fault)) from fault
             table = parse_table(head, device["logical_bytes"])
             if table is None or [entry.guid for entry in table.entries] != [device["guid"]]:
                 raise PlumblineError("%s: the table reads back without partition %s" % (device["device"], device["guid"]))

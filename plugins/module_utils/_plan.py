@@ -917,6 +917,8 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optio
         if not state.is_directory:
             what = "a symbolic link to %s" % state.symlink if state.symlink else "no directory"
             plan.refusals.append("%s: mount point %s is %s; wanted an empty directory or nothing" % (name, path, what))
+        elif state.other:  # of one that has no block device of its own: NFS, tmpfs, btrfs, ZFS
+            plan.refusals.append("%s: mount point %s is the root of another filesystem [mounted]; unmount it, or name another" % (name, path))
         elif state.entries:
             plan.refusals.append("%s: mount point %s holds %d entries, which the mount would hide; empty it or name another" % (name, path, state.entries))
     for what, word, known in (("owner", volume.owner, seen.users), ("group", volume.group, seen.groups)):

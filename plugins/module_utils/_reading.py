@@ -26,8 +26,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, 
 from ansible_collections.plumbline.ssd.plugins.module_utils._verify import Verify
 
 
-def questions(stacks: Sequence[Stack]) -> Questions:
-    """What the host is asked for these stacks."""
+def questions(stacks: Sequence[Stack], prove: bool = True) -> Questions:
+    """What the host is asked for these stacks. *prove*: read blank devices, which keeps them open for a while."""
     volumes = [volume for stack in stacks for volume in stack.volumes]
     return Questions(
         devices=tuple((device.path, device.test_identity) for stack in stacks for device in stack.devices),
@@ -37,15 +37,18 @@ def questions(stacks: Sequence[Stack]) -> Questions:
         users=tuple(volume.owner for volume in volumes if volume.owner),
         groups=tuple(volume.group for volume in volumes if volume.group),
         full_proof=any(stack.blank_proof == "full" for stack in stacks),
+        prove=prove,
     )
 
 
-def read(run: Runner, stacks: Sequence[Stack], through: str = "filesystem", verify: Optional[Verify] = None) -> Tuple[Dict[str, Any], List[str]]:
+def read(
+    run: Runner, stacks: Sequence[Stack], through: str = "filesystem", verify: Optional[Verify] = None, prove: bool = True
+) -> Tuple[Dict[str, Any], List[str]]:
     """Observe the host once and plan *stacks* up to a layer. Returns (what a module returns of it, warnings).
 
     With *verify* also what is known of their measured proofs. Raises PlumblineError with every reason where the plan is refused.
     """
-    seen = observe(run, questions(stacks), lambda node, links: overrides_for(stacks, node, links))
+    seen = observe(run, questions(stacks, prove), lambda node, links: overrides_for(stacks, node, links))
     plan = make_plan(stacks, seen, through)
     if plan.refusals:
         raise PlumblineError("refused: nothing was written. %s" % plan.refusals[0], plan.refusals)
@@ -71,12 +74,12 @@ def read(run: Runner, stacks: Sequence[Stack], through: str = "filesystem", veri
 def read_to_write(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: _leaseio.Run) -> Tuple[Dict[str, Any], List[str]]:
     """read() for a run that means to carry the steps out: where steps remain, they come with the host's lease; where none do, it is given back.
 
-    The lease is looked at before the host is. Where somebody had it in between, what was seen may be old, and is looked at again under it.
+    The lease is looked at before the host is. Where another run has it, no device is read for a proof: that run would find it open. Where somebody had it in between, what was seen may be old, and is looked at again under it.
     Raises PlumblineError, and Held where another run is at work: what it is about to change is no reason worth naming besides.
     """
     before, held = _leaseio.peek(me)
     try:
-        result, warnings = read(run, stacks, through, verify)
+        result, warnings = read(run, stacks, through, verify, prove=not held)
     except PlumblineError as fault:
         if held:
             raise _leaseio.Held("refused: nothing was written. " + held, before) from fault

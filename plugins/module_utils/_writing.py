@@ -33,15 +33,15 @@ def maker(run: Runner, seen: Observation) -> Callable[..., "WriteProbe"]:
 
 def check(run: Runner, seen: Observation, target: _probe.Target) -> None:
     """Raise PlumblineError where the target may not be written to."""
-    with _own.held_alone(seen, [target.devno]):
-        _prove(run, seen, target)
+    with _own.held_alone(seen, [target.devno]) as fds:
+        _prove(run, seen, target, fds[target.devno])
 
 
-def _prove(run: Runner, seen: Observation, target: _probe.Target) -> None:
-    """Ours, empty, and blank: what libblkid does not know (a raw volume of some database) is no signature, and shows as data."""
+def _prove(run: Runner, seen: Observation, target: _probe.Target, fd: int) -> None:
+    """Ours, empty, and blank, all of the very device that is held (*fd*), whatever its names lead to by now: what libblkid does not know (a raw volume of some database) is no signature, and shows as data."""
     found = _own.prove(run, seen.nodes, [target.devno])
     ones = all(deallocated_reads_ones(int(found.namespaces.get(disk.devno, {}).get("dlfeat", 0))) for disk in found.disk_of(target.devno))
-    faults = _devio.prove_blank(target.path, target.size, ones_are_blank=ones).faults
+    faults = _devio.prove_blank(target.path, target.size, ones_are_blank=ones, fd=fd).faults
     if faults:
         raise PlumblineError("refused: nothing was written. %s: %s" % (target.path, faults[0]), ["%s: %s" % (target.path, fault) for fault in faults])
 
@@ -51,8 +51,8 @@ class WriteProbe(_probe.Probe):
 
     def __init__(self, run: Runner, seen: Observation, target: _probe.Target, grain: int, limits: _probe.Limits) -> None:
         with contextlib.ExitStack() as held:
-            held.enter_context(_own.held_alone(seen, [target.devno]))
-            _prove(run, seen, target)
+            self.own = held.enter_context(_own.held_alone(seen, [target.devno]))[target.devno]
+            _prove(run, seen, target, self.own)
             super().__init__(target, grain, limits)
             self.held = held.pop_all()
         # O_DSYNC flushes every disk below the volume after the write (blkdev_write_iter in block/fops.c), and the kernel counts
@@ -62,7 +62,7 @@ class WriteProbe(_probe.Probe):
         self.buffer.write(os.urandom(grain))  # zeros may be kept as a note in the map
 
     def open(self) -> int:
-        return os.open(self.target.path, os.O_RDWR | os.O_DIRECT | os.O_DSYNC | os.O_CLOEXEC)
+        return os.open("/proc/self/fd/%d" % self.own, os.O_RDWR | os.O_DIRECT | os.O_DSYNC | os.O_CLOEXEC)
 
     def transfer(self, view: memoryview, place: int) -> int:
         return os.pwritev(self.fd, [view], place)

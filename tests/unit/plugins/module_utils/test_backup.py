@@ -142,6 +142,14 @@ def test_length_of_a_luks_header(head, length):
     assert _backup.luks_bytes(head) == length
 
 
+@pytest.mark.parametrize("at", [0x4000, 0x8000, 0x80000])
+def test_the_second_header_of_luks2_is_enough(at):
+    head = bytearray(MIB)
+    head[at : at + 6] = b"SKUL\xba\xbe"
+    assert _backup.luks_bytes(bytes(head)) == 16 * MIB
+    assert _backup.luks_bytes(bytes(MIB)) == 0
+
+
 def test_a_luks_header_is_kept_whole(disk):
     host, devno, path = disk
     raw = bytearray(path.read_bytes())

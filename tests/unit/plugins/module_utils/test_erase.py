@@ -137,6 +137,20 @@ def test_a_signature_that_fits_no_longer_is_refused(change):
     assert any("and it carries %s now%s [erase]" % (_erase.digest(host.seen, DISK), again) in line for line in plan.refusals), plan.refusals
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_pv_that_lvm_does_not_report_is_not_erased(known):
+    """No lvm2, or a filter that hides the device: nobody knows what else the group has, and its metadata cannot be kept."""
+    host = foreign()
+    host.seen.signatures[DISK] = []
+    part = host.part(DISK, MIB, 10 * GIB, name="data")
+    host.seen.signatures[part] = [Signature("LVM2_member", "raid", 536)]
+    if known:
+        host.pv(part, "")
+    plan = planned(host, erase=wish(host))
+    assert any("LVM does not say of which volume group" in line for line in plan.refusals) is not known, plan.refusals
+    assert any(line.endswith("[erase]") for line in planned(host).refusals) is known
+
+
 USES = {
     "mounted": lambda h: h.mount(DISK, "/x"),
     "swap": lambda h: h.seen.swaps.append(DISK),

@@ -260,9 +260,16 @@ def test_what_is_made_on_the_way_is_ours_alone(tmp_path, frozen):
 def test_what_comes_between_look_and_flag_is_seen(tmp_path, monkeypatch):
     path = tmp_path / "m"
     monkeypatch.setattr(_devio, "is_immutable", lambda _fd: False)
-    monkeypatch.setattr(_devio, "set_immutable", lambda _fd: (path / "late").touch())
+    wishes = []
+
+    def late(_fd, wish=True):
+        wishes.append(wish)
+        (path / "late").touch()
+
+    monkeypatch.setattr(_devio, "set_immutable", late)
     with pytest.raises(PlumblineError, match="is not empty since the plan"):
         _mounting.prepare_directory(str(path))
+    assert wishes == [True, False], "immutable, nobody could empty it"
 
 
 def test_no_descriptor_stays_open(tmp_path, frozen):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.action import stack_plan
@@ -116,6 +117,35 @@ def test_a_process_of_this_controller():
     assert stack_plan.is_gone(name)
     here, pid, started = stack_plan.name_process(os.getpid()).split(":")
     assert stack_plan.is_gone("%s:%s:%d" % (here, pid, int(started) + 1)), "its number was given out again"
+
+
+def test_a_process_that_cannot_be_read_is_alive(monkeypatch):
+    """A /proc with hidepid, on a controller that several people share."""
+    child = subprocess.Popen(["sleep", "60"])
+    name = stack_plan.name_process(child.pid)
+    monkeypatch.setattr(stack_plan, "_read", lambda path, read=stack_plan._read: "" if path.endswith("/stat") else read(path))
+    assert not stack_plan.is_gone(name)
+    child.kill()
+    child.wait()
+    assert stack_plan.is_gone(name)
+
+
+def test_a_process_of_somebody_else_is_alive(monkeypatch):
+    def kill(_pid, _signal):
+        raise PermissionError
+
+    name = stack_plan.name_process(os.getpid())
+    monkeypatch.setattr(stack_plan.os, "kill", kill)
+    assert not stack_plan.is_gone(name)
+
+
+def test_a_zombie_is_gone():
+    child = subprocess.Popen(["sleep", "60"])
+    name = stack_plan.name_process(child.pid)
+    child.kill()
+    time.sleep(0.2)
+    assert stack_plan.is_gone(name)
+    child.wait()
 
 
 @pytest.mark.parametrize("name", ["", ":", "::", "x:1:2", "0123456789abcdef:999999999:1", "{{ 1 }}", "a:b:c:d"])

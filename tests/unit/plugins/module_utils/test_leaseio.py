@@ -94,11 +94,41 @@ def test_a_run_lives_as_long_as_its_connection(monkeypatch):
     assert "its connection is closed" in _leaseio.take(Run(), "")[2][0]
 
 
-def test_a_connection_that_is_our_own_as_well_says_nothing(monkeypatch):
+def test_a_connection_that_is_our_own_as_well_is_left_to_the_controller(monkeypatch):
+    """However long nothing was heard: a tool may take hours, and the controller knows its own processes."""
     monkeypatch.setattr(_leaseio, "connection", lambda: _leaseio.process(os.getppid()))
-    _leaseio.take(Run(), "")
-    with pytest.raises(Held, match="it counts as gone in"):
+    first = _leaseio.take(Run(), "")[0]
+    now = time.clock_gettime(time.CLOCK_BOOTTIME) + 10 * GRACE_SECONDS
+    monkeypatch.setattr(_leaseio, "_now", lambda: now)
+    with pytest.raises(Held, match="it is at work"):
         _leaseio.take(Run(), "")
+    assert "its process on the controller is gone" in _leaseio.take(Run(gone=first.run), "")[2][0]
+
+
+def test_without_a_connection_the_process_of_the_run_counts(monkeypatch):
+    """ansible-pull, or connection local: the controller is the host."""
+    monkeypatch.setattr(_leaseio, "connection", _leaseio.Process)
+    pid, wait = child(lambda: time.sleep(60))
+    _leaseio.take(Run(process="0123456789abcdef:%d:%d" % _leaseio.process(pid)), "")
+    now = time.clock_gettime(time.CLOCK_BOOTTIME) + 10 * GRACE_SECONDS
+    monkeypatch.setattr(_leaseio, "_now", lambda: now)
+    with pytest.raises(Held, match="it is at work"):
+        _leaseio.take(Run(), "")
+    os.kill(pid, signal.SIGKILL)
+    wait()
+    assert "nothing was heard of it for" in _leaseio.take(Run(), "")[2][0]
+
+
+@pytest.mark.parametrize("text, free", [('{"free": true, "later": 1}', True), ('{"free": false, "later": 1}', False), ('{"free": 1}', False), ("[true]", False)])
+def test_what_another_release_gave_back_is_free(text, free):
+    os.makedirs(_leaseio.DIRECTORY, mode=0o700, exist_ok=True)
+    with open(_leaseio.path(), "w", encoding="utf-8") as handle:
+        handle.write(text)
+    if free:
+        assert _leaseio.take(Run(), "")[1] is None
+    else:
+        with pytest.raises(PlumblineError, match="is no lease of this collection"):
+            _leaseio.take(Run(), "")
 
 
 def test_a_process_is_told_from_a_later_one_with_its_number():

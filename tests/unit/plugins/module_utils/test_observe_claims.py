@@ -62,12 +62,28 @@ def test_what_is_ours_is_not_read(read):
 
     def ours(host, disk, shown):
         part = host.part(disk, MIB, name="plumbline:pgdata:0")
+        host.pv(part, "pgdata")
         if not shown:
             del host.seen.nodes[part]
 
     seen = read((0, b"XFSB"), prepare=lambda host, disk: ours(host, disk, True))
     assert (seen.marks, seen.ends, seen.openers, seen.backings, seen.multipath) == ({}, {}, {}, {}, [])
     assert read((0, b"XFSB"), prepare=lambda host, disk: ours(host, disk, False)).ends["259:0"].head[:4] == b"XFSB"
+
+
+def test_who_uses_a_partition_of_ours_that_looks_empty(read):
+    """A database on the raw partition, or a target made of it, leaves no signature."""
+
+    def ours(host, disk):
+        host.part(disk, MIB, name="plumbline:pgdata:0")
+
+    seen = read(prepare=ours)
+    assert (seen.marks, seen.ends) == ({}, {}) and seen.openers == {"259:0": ["dd (9)"]} and seen.backings == {"259:0": ["loop device loop0"]}
+
+    def filled(host, disk):
+        host.pv(host.part(disk, MIB, name="plumbline:pgdata:0"), "pgdata")
+
+    assert read(prepare=filled).openers == {}
 
 
 @pytest.mark.parametrize("broken", range(3))

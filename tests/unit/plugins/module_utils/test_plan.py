@@ -913,6 +913,22 @@ def test_our_volume_with_something_foreign_in_it(fill, what):
     assert refusals(spec(host), host) == ["pgdata: volume 'data' (/dev/mapper/pgdata-data) carries %s [signature]; %s" % (what, LEFT)]
 
 
+UNCLAIMED = {
+    "open": (lambda h, d: h.seen.openers.update({d: ["mysqld (77)"]}), "is open in mysqld (77) [open]"),
+    "backing": (lambda h, d: h.seen.backings.update({d: ["namespace 1 of NVMe target x"]}), "backs namespace 1 of NVMe target x [backing]"),
+}
+
+
+@pytest.mark.parametrize("use", UNCLAIMED)
+@pytest.mark.parametrize("limit", [1, 4])
+def test_a_use_without_a_mark_of_what_is_ours_and_looks_empty(use, limit):
+    """A raw partition or volume that a database writes to, or that is exported: pvcreate and mkfs would overwrite it."""
+    host = built(limit=limit)
+    fill, words = UNCLAIMED[use]
+    fill(host, part_of(host) if limit == 1 else host.seen.lv_node("pgdata", "data").devno)
+    assert any(words in line for line in refusals(spec(host), host))
+
+
 # --- mounts ----------------------------------------------------------------------------------------
 
 
@@ -940,6 +956,7 @@ def test_fstab_clash(host, source):
 @pytest.mark.parametrize(
     "state, line",
     [
+        (PathState(True, True, other=True), "pgdata: mount point /data01 is the root of another filesystem [mounted]; unmount it, or name another"),
         (PathState(True, True, 3), "pgdata: mount point /data01 holds 3 entries, which the mount would hide; empty it or name another"),
         (PathState(True, False, symlink="/mnt"), "pgdata: mount point /data01 is a symbolic link to /mnt; wanted an empty directory or nothing"),
         (PathState(True, False), "pgdata: mount point /data01 is no directory; wanted an empty directory or nothing"),
