@@ -66,7 +66,7 @@ def is_gone(name):
     except OSError:
         pass  # it is there, and somebody else's
     state, began = _state(int(number))
-    return bool(began) and (state in ("Z", "X") or bool(started) and began != started)
+    return bool(began) and (state in ("Z", "X") or (bool(started) and began != started))
 
 
 def _user():

@@ -74,7 +74,8 @@ def read(
 def read_to_write(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: _leaseio.Run) -> Tuple[Dict[str, Any], List[str]]:
     """read() for a run that means to carry the steps out: where steps remain, they come with the host's lease; where none do, it is given back.
 
-    The lease is looked at before the host is. Where another run has it, no device is read for a proof: that run would find it open. Where somebody had it in between, what was seen may be old, and is looked at again under it.
+    The lease is looked at before the host is. Where another run has it, no device is read for a proof: that run would find it open. Where somebody
+    had it in between, what was seen may be old, and is looked at again under it.
     Raises PlumblineError, and Held where another run is at work: what it is about to change is no reason worth naming besides.
     """
     before, held = _leaseio.peek(me)

@@ -38,7 +38,10 @@ def check(run: Runner, seen: Observation, target: _probe.Target) -> None:
 
 
 def _prove(run: Runner, seen: Observation, target: _probe.Target, fd: int) -> None:
-    """Ours, empty, and blank, all of the very device that is held (*fd*), whatever its names lead to by now: what libblkid does not know (a raw volume of some database) is no signature, and shows as data."""
+    """Ours, empty, and blank, all of the very device that is held (*fd*), whatever its names lead to by now.
+
+    What libblkid does not know (a raw volume of some database) is no signature, and shows as data.
+    """
     found = _own.prove(run, seen.nodes, [target.devno])
     ones = all(deallocated_reads_ones(int(found.namespaces.get(disk.devno, {}).get("dlfeat", 0))) for disk in found.disk_of(target.devno))
     faults = _devio.prove_blank(target.path, target.size, ones_are_blank=ones, fd=fd).faults

@@ -133,5 +133,5 @@ def test_a_stack_is_taken_apart_and_built_again(harness: Harness, disks: dict[st
         follow(harness, "disk", guide="guide_flow", DISK=f"/dev/disk/by-id/{disk.by_id}")
     harness.must("udevadm settle")
     plan = harness.build(spec)
-    assert [step["action"] for step in plan["steps"]][0] == "partition"
+    assert plan["steps"][0]["action"] == "partition"
     assert harness.module("stack_plan", {"stacks": spec})["steps"] == []

@@ -14,14 +14,24 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._errors import Plumb
 from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import Held, Run
 
 
+class Plans(list):
+    """What is still to be found; *proofs*: whether each reading so far read blank devices."""
+
+    def __init__(self):
+        super().__init__()
+        self.proofs = []
+
+
 @pytest.fixture
 def plans(tmp_path, monkeypatch):
     """What the readings of the host will find, one after the other: (steps, digest), or a refusal."""
     monkeypatch.setattr(_leaseio, "DIRECTORY", str(tmp_path / "plumbline"))
     monkeypatch.setattr(_leaseio, "connection", _leaseio.Process)
-    todo = []
+    todo = Plans()
+    proofs = todo.proofs
 
-    def read(*_args):
+    def read(*_args, prove=True):
+        proofs.append(prove)
         found = todo.pop(0)
         if callable(found):
             found = found()
@@ -73,6 +83,16 @@ def test_another_run_is_refused_with_the_holders_name(plans):
     with pytest.raises(Held, match=r"of first@there"):
         ask()  # what the other run is about to change is no reason worth naming
     assert current().run == run
+
+
+def test_while_another_run_has_the_host_no_device_is_read_for_a_proof(plans):
+    """That run would find it open."""
+    plans += [ONE, PlumblineError("unproven"), ONE]
+    run = ask()[0]["lease"]["run"]
+    with pytest.raises(Held):
+        ask()
+    ask(Run(run))
+    assert plans.proofs == [True, False, True]
 
 
 def test_a_run_that_came_and_went_meanwhile_is_seen(plans):

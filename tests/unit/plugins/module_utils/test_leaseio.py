@@ -119,7 +119,9 @@ def test_without_a_connection_the_process_of_the_run_counts(monkeypatch):
     assert "nothing was heard of it for" in _leaseio.take(Run(), "")[2][0]
 
 
-@pytest.mark.parametrize("text, free", [('{"free": true, "later": 1}', True), ('{"free": false, "later": 1}', False), ('{"free": 1}', False), ("[true]", False)])
+@pytest.mark.parametrize(
+    "text, free", [('{"free": true, "later": 1}', True), ('{"free": false, "later": 1}', False), ('{"free": 1}', False), ("[true]", False)]
+)
 def test_what_another_release_gave_back_is_free(text, free):
     os.makedirs(_leaseio.DIRECTORY, mode=0o700, exist_ok=True)
     with open(_leaseio.path(), "w", encoding="utf-8") as handle:
