@@ -195,6 +195,25 @@ def test_a_use_that_claims_nothing(bench: Bench, harness: Harness, disks: dict[s
     figure("occupied", uses_that_claim_nothing=1)
 
 
+@pytest.mark.parametrize("use", ["reader", pytest.param("nvmet", marks=pytest.mark.long)])
+def test_a_use_of_an_empty_volume_of_ours(bench: Bench, harness: Harness, disks: dict[str, Disk], use: str, figure: Callable[..., None]) -> None:
+    """A raw volume without any signature: mkfs could open it exclusively, and would overwrite it."""
+    begin, end, reason, words = UNCLAIMED[use]
+    legs = [disks["p0"], disks["p1"]]
+    spec = {"stacks": [stack(legs)]}
+    plan = harness.module("stack_plan", {**spec, "through": "striped_lvm"})
+    harness.apply(plan["steps"])
+    (volume,) = spec["stacks"][0]["volumes"]
+    harness.must("udevadm settle; " + begin.replace("{d}", f"/dev/{spec['stacks'][0]['name']}/{volume['name']}"))
+    try:
+        with bench.untouched(*legs):
+            assert_error(harness.module("stack_plan", spec), reason, words)
+    finally:
+        harness.run(end)
+    assert [step["action"] for step in harness.module("stack_plan", spec)["steps"]] == ["filesystem", "mount"]
+    figure("occupied", uses_that_claim_nothing=1)
+
+
 # --- erase -----------------------------------------------------------------------------------------
 
 ERASED = ("ext4", "pv-with-lv", "luks2", "md-1.2", "gpt-with-partitions", "noise", "asm")
