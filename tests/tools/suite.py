@@ -219,6 +219,9 @@ def lab_down(places: Places, env: dict[str, str]) -> None:
         print(f"lab down ended with {done.returncode}: {done.stderr.strip()[-500:]}", flush=True)
 
 
+KEPT_LOGS = 10  # of the newest runs, those that passed as well: their times are in them
+
+
 def _terminated(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
@@ -263,10 +266,9 @@ def main(argv: Sequence[str]) -> int:
                 lab_down(places, env)
             if lock is not None:
                 lock.close()
-    status = summary(results, not_run, time.monotonic() - began)
-    if status == 0:
-        shutil.rmtree(logs, ignore_errors=True)
-    return status
+    for old in sorted(logs.parent.iterdir())[:-KEPT_LOGS]:
+        shutil.rmtree(old, ignore_errors=True)
+    return summary(results, not_run, time.monotonic() - began)
 
 
 if __name__ == "__main__":
