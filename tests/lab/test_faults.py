@@ -78,8 +78,9 @@ def test_io_errors_at_each_step(harness: Harness, disks: dict[str, Disk], layout
     figure("faults", steps_with_io_errors=failed, not_resumed=0)
 
 
+@pytest.mark.long
 @by_layout
-@pytest.mark.parametrize("after", [0.6, *(pytest.param(after, marks=pytest.mark.long) for after in (0.2, 1.2))])
+@pytest.mark.parametrize("after", [0.2, 0.6, 1.2])
 def test_io_errors_in_the_middle_of_each_step(harness: Harness, disks: dict[str, Disk], layout: str, after: float) -> None:
     """The disk fails while the step is at work."""
     spec = spec_of(list(disks.values()), layout)
@@ -94,6 +95,7 @@ def test_io_errors_in_the_middle_of_each_step(harness: Harness, disks: dict[str,
     assert reading_of(harness, spec)
 
 
+@pytest.mark.long
 @by_layout
 def test_unplugged_at_each_step(harness: Harness, disks: dict[str, Disk], layout: str, figure: Callable[..., None]) -> None:
     """The second disk is pulled, with whatever stands on it, and comes back, perhaps under another name."""
@@ -110,6 +112,7 @@ def test_unplugged_at_each_step(harness: Harness, disks: dict[str, Disk], layout
     figure("faults", steps_without_the_disk=failed, not_resumed=0)
 
 
+@pytest.mark.long
 def test_a_device_that_went_between_plan_and_write(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     """And came back: the kernel numbers it anew (diskseq), so the plan does not hold, and nothing is written to either disk."""
     spec = spec_of(list(disks.values()), "one")

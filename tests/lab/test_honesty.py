@@ -101,6 +101,7 @@ def test_the_factor_is_what_the_drive_does(bench: Bench, harness: Harness, plugg
     assert all(1 / 3 < factor < 3 for factor in found["cache_states"]["collapse"].values()), found["cache_states"]["collapse"]
 
 
+@pytest.mark.long
 def test_a_cache_that_was_off_is_off_again(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     disk = plugged["honest"]
     with mounted(bench, harness, disk):

@@ -106,6 +106,7 @@ def test_hostile_specs_on_hostile_devices(bench: Bench, harness: Harness, on: di
     figure("hostile", cases=specs, tracebacks=0, writes=0, refused=refused)
 
 
+@pytest.mark.long
 def test_every_device_is_shown_and_none_is_touched(bench: Bench, harness: Harness, on: dict[str, Disk], figure: Callable[..., None]) -> None:
     cases = 0
     with bench.untouched():
@@ -188,6 +189,7 @@ PART = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_steps_that_were_tampered_with(bench: Bench, harness: Harness, on: dict[str, Disk], figure: Callable[..., None]) -> None:
     """Neither a line of fstab, nor a file, nor a table is written."""
     before = harness.must("sha256sum /etc/fstab; find /etc/systemd/system | sort | sha256sum")

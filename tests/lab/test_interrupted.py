@@ -76,7 +76,7 @@ class Killer:
             self.harness.run("udevadm settle --timeout=30")
 
 
-@pytest.mark.parametrize(("layout", "turns"), [("one", 1), ("each", 1), *(pytest.param(layout, 3, marks=pytest.mark.long) for layout in LAYOUTS)])
+@pytest.mark.parametrize(("layout", "turns"), [("one", 1), *(pytest.param(layout, 3, marks=pytest.mark.long) for layout in LAYOUTS)])
 def test_killed_at_every_step(
     harness: Harness, undisturbed: Callable[[str], Any], legs: list[Disk], layout: str, turns: int, figure: Callable[..., None]
 ) -> None:
@@ -137,7 +137,14 @@ def test_a_table_that_was_cut_off_is_written_again(harness: Harness, undisturbed
     assert comparable(reading_of(harness, spec), legs) == undisturbed("one")
 
 
-@pytest.mark.parametrize("at", [600 * 1024, 8 << 20, (96 << 20) - 700 * 1024], ids=["head", "middle", "tail"])
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(600 * 1024, id="head"),
+        pytest.param(8 << 20, id="middle", marks=pytest.mark.long),
+        pytest.param((96 << 20) - 700 * 1024, id="tail", marks=pytest.mark.long),
+    ],
+)
 def test_a_table_that_was_cut_off_beside_other_data_is_refused(bench: Bench, harness: Harness, legs: list[Disk], at: int) -> None:
     spec = spec_of(legs, "one")
     harness.apply(next_plan(harness, spec)["steps"][:1])
@@ -176,6 +183,7 @@ def test_an_inactive_volume_is_activated_and_keeps_what_is_on_it(harness: Harnes
     assert comparable(reading_of(harness, spec), legs) == undisturbed("one")
 
 
+@pytest.mark.long
 def test_an_inactive_volume_that_is_not_just_ours_is_refused(bench: Bench, harness: Harness, legs: list[Disk]) -> None:
     """Of the right name, in the right group, and a little smaller."""
     spec = spec_of(legs, "one")
@@ -190,7 +198,8 @@ def test_an_inactive_volume_that_is_not_just_ours_is_refused(bench: Bench, harne
 # --- the controller, and the power -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("layout", ["one", *(pytest.param(layout, marks=pytest.mark.long) for layout in LAYOUTS if layout != "one")])
+@pytest.mark.long
+@by_layout
 def test_the_controller_is_killed(harness: Harness, undisturbed: Callable[[str], Any], legs: list[Disk], layout: str, figure: Callable[..., None]) -> None:
     """The next run from this controller takes the lease over at once, says whose it was, and ends where an undisturbed one does."""
     spec = spec_of(legs, layout)

@@ -151,6 +151,7 @@ def test_a_mapped_device_is_no_disk(harness: Harness, plugged: dict[str, Disk]) 
 
 
 # A sector of scsi_debug that cannot be read: the very first, one in the first 64 MiB, one near the end.
+@pytest.mark.long
 @pytest.mark.parametrize("sector", [0, 4660, 196000], ids=["first", "near-the-start", "near-the-end"])
 def test_an_unreadable_sector_is_never_blank(bench: Bench, harness: Harness, plugged: dict[str, Disk], sector: int) -> None:
     parameters = "/sys/module/scsi_debug/parameters"

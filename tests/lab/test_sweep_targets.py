@@ -179,6 +179,7 @@ def test_the_layer_that_is_off(bench: Bench, harness: Harness, pair: tuple[Disk,
     assert bool(lies) == (agreement == "contradicts")
 
 
+@pytest.mark.long
 def test_a_leg_of_two_that_is_off(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
     left, right = pair
     pvs = f"{left.part()} {right.part()}"
@@ -245,6 +246,7 @@ def test_a_disk_that_is_pulled_out_meanwhile(bench: Bench, harness: Harness, plu
     assert_error(results[0], f"{disk.path}: {disk.kernel} went away while it was measured")
 
 
+@pytest.mark.long
 def test_killed_with_the_table_under_way(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
     """fio ends with the module, and neither leaves anything."""
     left_over = "ls -A /tmp /var/tmp /dev/shm /root; ipcs -m; pgrep -l fio || true"

@@ -361,6 +361,7 @@ def test_a_request_that_makes_no_sense(harness: Harness, plugged: dict[str, Disk
     assert_error(harness.module("throughput", {**options, "volumes": volumes}), words)
 
 
+@pytest.mark.long
 def test_unplugged_in_the_middle(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     """One line with fio's own words, and no process behind."""
     disk = plugged["gone"]

@@ -15,7 +15,7 @@ from labkit.specs import assert_error, said
 
 DISKS = pool(["leg0", "leg1"])
 LEASE = "/run/plumbline/lease.json"
-RACES = [pytest.param(4, id="4"), pytest.param(50, id="50", marks=pytest.mark.long)]
+RACES = [pytest.param(2, id="2"), pytest.param(50, id="50", marks=pytest.mark.long)]
 
 
 @pytest.fixture
@@ -126,6 +126,7 @@ def test_two_playbooks(harness: Harness, spec: dict[str, Any], turn: int, figure
     figure("races", races_of_playbooks=1)
 
 
+@pytest.mark.long
 def test_a_failed_playbook_gives_the_host_back(harness: Harness, spec: dict[str, Any]) -> None:
     """A step fails, for a tool is missing; whoever comes next need not wait."""
     harness.must("mv /usr/sbin/vgcreate /usr/sbin/vgcreate.away")

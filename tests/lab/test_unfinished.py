@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from labkit.bench import Bench, Disk, pool
 from labkit.harness import Harness
 from labkit.specs import said, stack
@@ -18,6 +19,7 @@ def summaries(plan: dict[str, Any]) -> list[str]:
     return [step["summary"] for step in plan["steps"]]
 
 
+@pytest.mark.long
 def test_every_step_is_a_place_to_stop(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     spec = {"stacks": [stack(disks.values(), volumes=1)]}
     plan = harness.module("stack_plan", spec)

@@ -79,7 +79,7 @@ def healthy(harness: Harness, debug: Disk) -> Iterator[Disk]:
     heal(harness)
 
 
-DAILY = ("first-sector", "our-start", "middle", "backup-gpt")
+DAILY = ("first-sector", "middle", "backup-gpt")
 
 
 @pytest.mark.parametrize("region", [region if region in DAILY else pytest.param(region, marks=pytest.mark.long) for region in REGIONS])
@@ -129,7 +129,7 @@ losetup /dev/loop5 /run/pl-race0
 _SWAP = "udevadm settle; losetup -d /dev/loop5; udevadm settle; losetup /dev/loop5 /run/pl-race{0}"
 
 
-@pytest.mark.parametrize("races", [3, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("races", [1, pytest.param(50, marks=pytest.mark.long)])
 def test_races_with_a_replaced_device(harness: Harness, plugged: dict[str, Disk], races: int, figure: Callable[..., None]) -> None:
     """The same name, size and stated identity, and as blank as the first: refused each time, and neither file has a byte in it."""
     spec = {"name": "race", "layout": "separate", "devices": [{"path": "/dev/loop5", "test_identity": "race"}], "volumes": [{"name": "a"}]}
