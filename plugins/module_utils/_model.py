@@ -101,12 +101,13 @@ class TableEntry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A partition table as its sectors say. *backup* tells whether a GPT's second copy is where it belongs."""
+    """A partition table as its sectors say. *backup*: what is wrong with a GPT's second copy at the end of the disk; empty where it is sound."""
 
     kind: str  # gpt, mbr, protective (a protective MBR without a valid GPT)
     guid: str = ""
     entries: Tuple[TableEntry, ...] = ()
     fault: str = ""
+    backup: str = ""
 
 
 class Signature(NamedTuple):

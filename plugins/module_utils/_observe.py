@@ -32,6 +32,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import parse_b
 from ansible_collections.plumbline.ssd.plugins.module_utils._tables import (
     EXT4_SUPERBLOCK_AT,
     EXT4_SUPERBLOCK_SIZE,
+    backup_fault,
     gpt_head_bytes,
     parse_ext4,
     parse_table,
@@ -171,9 +172,23 @@ def _read_device(seen: Observation, devno: str, overrides: Optional[Callable[[No
     if node.kind == "other":
         return
     try:
-        seen.tables[devno] = parse_table(_devio.read_head(node.path, min(gpt_head_bytes(node.limits.logical), node.size)), node.limits.logical)
+        seen.tables[devno] = _read_table(node)
     except OSError as fault:
         seen.faults[devno] = "the first sectors could not be read: %s" % (fault.strerror or fault)
+
+
+def _read_table(node: Node) -> Optional[Table]:
+    logical = node.limits.logical
+    head = _devio.read_head(node.path, min(gpt_head_bytes(logical), node.size))
+    table = parse_table(head, logical)
+    if table is None or table.kind != "gpt" or table.fault:
+        return table
+    length = gpt_head_bytes(logical) - logical
+    try:
+        ((_at, tail),) = _devio.read_pieces(node.path, [(node.size // logical * logical - length, length)])
+    except OSError as fault:
+        return table._replace(backup="unreadable (%s)" % (fault.strerror or fault))
+    return table._replace(backup=backup_fault(head, tail, logical, node.size))
 
 
 def is_ours(table: Optional[Table]) -> bool:

@@ -333,6 +333,10 @@ def _judge_devices(seen: Observation, devno: str) -> List[Finding]:
         offset = geometry(seen, node.devno).alignment_offset.value
         if offset is not None and offset < 0:
             findings.append(Finding(ERROR, "device", node.name, "alignment_offset is -1", "layers below it that agree"))
+        table = seen.tables.get(node.devno)
+        if table and table.backup:
+            found = "the backup of its partition table is %s" % table.backup
+            findings.append(Finding(WARNING, "device", node.name, found, "a true copy, which sfdisk --relocate gpt-bak-std /dev/%s writes" % node.name))
         formats = seen.namespaces.get(node.devno, {}).get("lbafs") or ()
         better = better_format(formats)
         if better is not None:

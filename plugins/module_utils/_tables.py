@@ -65,6 +65,31 @@ def parse_table(head: bytes, logical: int) -> Optional[Table]:
     return Table("gpt", guid, tuple(_gpt_entries(body, count, length, logical)))
 
 
+def backup_fault(head: bytes, tail: bytes, logical: int, size: int) -> str:
+    """What is wrong with the backup of a sound GPT, whose *head* was parsed; empty where it is a true copy. *tail*: the end of the disk.
+
+    It is one header in the last sector, with entries before it (UEFI 2.10, 5.3.2). A power cut may lose it, and a disk that grew has it elsewhere.
+    """
+    last = size // logical - 1
+    stated, entries_crc = struct.unpack_from("<Q", head, logical + 32)[0], head[logical + 88 : logical + 92]
+    if stated != last:
+        return "expected at sector %d; the last one is %d" % (stated, last)
+    header = tail[-logical:]
+    length = struct.unpack_from("<I", header, 12)[0]
+    if header[:8] != b"EFI PART" or not 92 <= length <= logical:
+        return "missing"
+    whole = bytearray(header[:length])
+    whole[16:20] = b"\0\0\0\0"
+    if binascii.crc32(bytes(whole)) & 0xFFFFFFFF != struct.unpack_from("<I", header, 16)[0]:
+        return "damaged"
+    own, at, count, each = struct.unpack_from("<Q", header, 24)[0], *struct.unpack_from("<QII", header, 72)
+    begin = (at - last - 1) * logical + len(tail)
+    body = tail[begin : begin + count * each] if 0 <= begin < len(tail) and count * each <= len(tail) else b""
+    if own != last or header[88:92] != entries_crc or struct.pack("<I", binascii.crc32(body) & 0xFFFFFFFF) != entries_crc:
+        return "another table's, or damaged"
+    return ""
+
+
 def _gpt_entries(body: bytes, count: int, length: int, logical: int) -> List[TableEntry]:
     entries = []
     for number in range(count):

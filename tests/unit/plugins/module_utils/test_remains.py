@@ -13,7 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._errors import Plumb
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof, Ends, Node, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._remains import disk_guid, is_unfinished, is_whole, table_sectors
-from ansible_collections.plumbline.ssd.plugins.module_utils._tables import TYPE_LVM, parse_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._tables import TYPE_LVM, backup_fault, gpt_head_bytes, parse_table
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, fixture, spec
 
 
@@ -57,6 +57,16 @@ def test_both_ends_read_as_the_same_table(size, logical):
     assert int.from_bytes(backup[72:80], "little") == size // logical - 1 - taken  # UEFI: the entries before the backup header
     assert int.from_bytes(backup[48:56], "little") == size // logical - 2 - taken  # the last usable block before those
     assert ends.tail[-(taken + 1) * logical :][:128] == ends.head[2 * logical :][:128]
+    tail = ends.tail[-(gpt_head_bytes(logical) - logical) :]
+    assert backup_fault(ends.head, tail, logical, size) == ""
+    assert backup_fault(ends.head, bytes(len(tail)), logical, size) == "missing"
+    assert "expected at sector" in backup_fault(ends.head, tail, logical, size + logical)
+    for at in range(0, len(tail), logical):  # a flipped bit is seen in each sector of it
+        broken = bytearray(tail)
+        broken[at + 40] ^= 1
+        assert backup_fault(ends.head, bytes(broken), logical, size) in ("damaged", "another table's, or damaged"), at
+    other = device(size_bytes=size, logical_bytes=logical, name="plumbline:mysql:0")
+    assert "another table's" in backup_fault(ends_of(other, table_sectors(other)).head, tail, logical, size)
 
 
 @pytest.mark.parametrize("logical", [512, 4096])

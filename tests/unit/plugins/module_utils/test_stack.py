@@ -7,7 +7,7 @@ import random
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits, make_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Lv, Segment, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Lv, Segment, Signature, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack import below, chunk_below, data_legs, leg_starts, pieces, starts, stripes, tops, view
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host, spec
 
@@ -372,10 +372,13 @@ def test_device_findings():
     host.disk(model="B", size=101 * GIB, firmware="9", limits=K4)
     lv = host.mapped("v-data", [Segment(0, GIB, "striped", 65536, (("259:0", MIB), ("259:16", MIB)))])
     host.ext4(lv, "x", 16, 32)
+    host.seen.tables["259:0"] = Table("gpt", backup="missing")
     host.seen.namespaces["259:16"] = {"lbafs": [{"ms": 0, "ds": 9, "rp": 2, "in_use": True}, {"ms": 0, "ds": 12, "rp": 0, "in_use": False}]}
     texts = [finding.text for finding in view(host.seen, lv).findings]
-    assert texts[-5:] == [
+    backup = "device nvme0n1: the backup of its partition table is missing; wanted a true copy, which sfdisk --relocate gpt-bak-std /dev/nvme0n1 writes"
+    assert texts[-6:] == [
         "device nvme0n1: alignment_offset is -1; wanted layers below it that agree",
+        backup,
         "device nvme1n1: formatted with 512-byte blocks, which the drive calls slower; wanted LBA format 1 (4096 bytes)",
         "device nvme0n1, nvme1n1: legs of different models: A, B; wanted equal legs",
         "device nvme0n1, nvme1n1: legs of different firmware versions: 1.0, 9; wanted equal legs",
