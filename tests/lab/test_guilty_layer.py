@@ -6,7 +6,6 @@ Many stacks stand at once, on disks of their own, made with the ordinary tools; 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -93,20 +92,15 @@ DAILY = ("start-63", "start-34", "start-63-below-lvm", "pe-start-65535-sectors",
 BATCHES = {"daily": DAILY, "rest": tuple(row for row in ROWS if row not in DAILY)}
 
 
-def names_of(batch: tuple[str, ...]) -> dict[str, list[str]]:
-    """The disks of each row: from the pool, unless the row wants a special kind."""
-    pooled = (f"p{number}" for number in itertools.count())
-    return {row: [f"special{row[:2]}{leg}" if ROWS[row].declaration else next(pooled) for leg in range(ROWS[row].disks)] for row in batch}
-
-
-def disks_of(batch: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Their declarations."""
-    names = names_of(batch)
-    disks = pool(name for row in batch if not ROWS[row].declaration for name in names[row])
+def disks_of(batch: tuple[str, ...]) -> dict[str, list[dict[str, Any]]]:
+    """The declarations of each row's disks: of the pool, unless the row wants a special kind."""
+    pooled = iter(pool(map(str, range(sum(ROWS[row].disks for row in batch)))))
+    declared = {}
     for row in batch:
-        if ROWS[row].declaration:
-            disks += [{**one, "name": name, "serial": name.upper(), **ROWS[row].declaration} for name, one in zip(names[row], pool(names[row]), strict=True)]
-    return disks
+        special = ROWS[row].declaration
+        legs = [next(pooled) for _leg in range(ROWS[row].disks)]
+        declared[row] = [{**one, "name": f"x{one['name']}", "serial": f"X{one['serial']}", **special} for one in legs] if special else legs
+    return declared
 
 
 @dataclass(frozen=True)
@@ -125,11 +119,11 @@ def reader(bench: Bench, harness: Harness) -> Iterator[Callable[[str], Read]]:
     def read(row: str) -> Read:
         (name,) = (name for name, batch in BATCHES.items() if row in batch)
         if name not in done:
-            batch = BATCHES[name]
-            plugged = bench.replace(disks_of(batch))
-            disks = {one: [plugged[leg] for leg in legs] for one, legs in names_of(batch).items()}
-            for one in batch:
-                harness.must(ROWS[one].make.format(*(disk.path for disk in disks[one])))
+            declared = disks_of(BATCHES[name])
+            plugged = bench.replace([one for legs in declared.values() for one in legs])
+            disks = {one: [plugged[leg["name"]] for leg in legs] for one, legs in declared.items()}
+            for one, legs in disks.items():
+                harness.must(ROWS[one].make.format(*(disk.path for disk in legs)))
             with bench.untouched():
                 done[name] = Read(harness.module("stack_info", {"devices": [disk.path for legs in disks.values() for disk in legs]}), disks)
         return done[name]

@@ -22,7 +22,7 @@ DISKS = [
     {"name": "hidden", "bus": "nvme", "size": "256MiB", "serial": "HIDDEN", "simulated": {"read_us": 300, "straddle_parallel": 1, "page_size": 4096}},
     {"name": "native", "bus": "nvme", "size": "256MiB", "serial": "NATIVE", "logical_block_size": 4096, "simulated": {**FLASH, "page_size": 4096}},
 ]
-# A part of the phases by default: each page once, a sector off, and on the page.
+# By default each page once, at another phase.
 DAILY = ((4 * KIB, 1), (8 * KIB, 6), (16 * KIB, 0))
 ONCE = [pytest.param(page, part, marks=[] if (page, part) in DAILY else [pytest.mark.long]) for page in PAGES for part in range(8)]
 AGAIN = [pytest.param(number, marks=pytest.mark.long) for number in range(1, 5)]

@@ -232,12 +232,8 @@ def test_a_disk_that_is_pulled_out_meanwhile(bench: Bench, harness: Harness, plu
     bench.counters(disk, reset=True)
     probing.start()
     try:
-        end = time.monotonic() + 60
-        while (bench.counters(disk)[disk.name]["host_reads"] or 0) < 30:
-            assert time.monotonic() < end, "it is not being read"
-            time.sleep(0.2)
-        with states.exclusive(bench.paths):
-            plugging.detach(bench.paths, [disk.name], release=False)
+        bench.wait_counted(disk, "host_reads", 30)
+        bench.pull(disk)
         probing.join(60)
     finally:
         with states.exclusive(bench.paths):

@@ -7,7 +7,6 @@ import itertools
 import re
 import statistics
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -321,12 +320,8 @@ def test_a_drive_that_is_pulled_out_meanwhile(bench: Bench, harness: Harness, pl
     bench.counters(disk, reset=True)
     probing.start()
     try:
-        end = time.monotonic() + 60
-        while (bench.counters(disk)[disk.name]["host_writes"] or 0) < 200:  # the file takes some 40, each sync one or two
-            assert time.monotonic() < end, "it is not being synced"
-            time.sleep(0.2)
-        with states.exclusive(bench.paths):
-            plugging.detach(bench.paths, [disk.name], release=False)
+        bench.wait_counted(disk, "host_writes", 200)  # the file takes some 40, each sync one or two
+        bench.pull(disk)
         probing.join(90)
     finally:
         harness.run(f"umount -l {AT}")

@@ -181,6 +181,13 @@ class Bench:
             assert time.monotonic() < end, f"not within {seconds} s: {command}"
             time.sleep(0.1)
 
+    def wait_counted(self, disk: Disk, counter: str, number: int, seconds: float = 60) -> None:
+        """Until the host has counted so many of something on a disk since the last reset."""
+        end = time.monotonic() + seconds
+        while (self.counters(disk)[disk.name][counter] or 0) < number:
+            assert time.monotonic() < end, f"{disk.name}: not {number} {counter} within {seconds} s"
+            time.sleep(0.2)
+
     @contextmanager
     def scsi_debug(self, count: int = 1, size_mib: int = 96, **settings: int) -> Iterator[list[Disk]]:
         """Disks of the guest kernel's own SCSI simulator, which can have an alignment_offset and medium errors."""

@@ -38,13 +38,18 @@ if [ "$what" = all ] && compgen -G '/etc/*/*/*plumbline-write-cache*' > /dev/nul
     udevadm control --reload
     reload=yes
 fi
-# What was cleaned and has not been written to since, by the kernel's own count, is clean.
+# Which disk it is, and how many sectors of it were written and discarded so far, by the kernel's own count.
+written() {
+    local writes discards
+    read -r _ _ _ _ _ _ writes _ _ _ _ _ _ discards _ < "/sys/block/$1/stat"
+    echo "$(< "/sys/block/$1/diskseq") $writes $discards"
+}
+
+# What was cleaned and has not been written to since is clean.
 untouched() {
-    local at=/sys/block/$1 reads writes discards rest
-    [ "$(< "$at/ro")" = 0 ] && ! compgen -G "$at/holders/*" > /dev/null && ! compgen -G "$at/$1*/partition" > /dev/null || return 1
-    read -r _ _ reads _ _ _ writes _ _ _ _ _ _ discards rest < "$at/stat"
-    count="$(< "$at/diskseq") $writes $discards"
-    [ "$count" = "$(cat "/run/plumbline-clean/$1" 2> /dev/null)" ]
+    local at=/sys/block/$1
+    [ "$(< "$at/ro")" = 0 ] && ! compgen -G "$at/holders/*" > /dev/null && ! compgen -G "$at/$1*/partition" > /dev/null \
+        && [ "$(written "$1")" = "$(cat "/run/plumbline-clean/$1" 2> /dev/null)" ]
 }
 
 mkdir -p /run/plumbline-clean
@@ -63,8 +68,7 @@ for disk in "$@"; do
         || blkdiscard --force --zeroout "/dev/$name" || exit 1
     blockdev --flushbufs "/dev/$name"
     compgen -G "/sys/block/$name/$name*/partition" > /dev/null && partx --delete "/dev/$name" 2>/dev/null
-    untouched "$name"
-    printf '%s' "$count" > "/run/plumbline-clean/$name"
+    written "$name" > "/run/plumbline-clean/$name"
 done
 if [ "$what" = all ]; then
     rm -rf /etc/lvm/archive/* /etc/lvm/backup/* /etc/lvm/devices/system.devices /run/lvm/pvs_online/* /run/lvm/vgs_online/* /run/lvm/pvs_lookup/*
