@@ -30,7 +30,8 @@ def _md(metadata: str, members: int = 1) -> str:
 
 
 def _table(kind: str) -> str:
-    return f"parted -s {{d}} mklabel {kind}; udevadm settle"
+    """parted writes it, and then may complain that the kernel keeps to the table it knows: a partition has none of its own."""
+    return f"parted -s {{d}} mklabel {kind} 2> /run/pl-parted || grep -q 'will remain in use' /run/pl-parted; udevadm settle"
 
 
 def _bytes(at: int, raw: str) -> str:
@@ -54,7 +55,7 @@ KINDS: dict[str, Kind] = {
     "jfs": Kind("mkfs.jfs -q {d}"),
     "reiserfs": Kind("mkfs.reiserfs -q -ff {d}"),
     "nilfs2": Kind("mkfs.nilfs2 -q -f -B 256 {d}"),
-    "udf": Kind("mkudffs -q {d}"),
+    "udf": Kind("mkudffs {d} > /dev/null"),
     "iso9660": Kind(_DIR + "genisoimage -quiet -o /run/pl.iso /run/pl-tree; dd if=/run/pl.iso of={d} conv=notrunc,fsync status=none; rm /run/pl.iso"),
     "squashfs": Kind(_DIR + "mksquashfs /run/pl-tree /run/pl.sq -quiet -noappend >/dev/null; dd if=/run/pl.sq of={d} conv=fsync status=none; rm /run/pl.sq"),
     "erofs": Kind(_DIR + "mkfs.erofs /run/pl.erofs /run/pl-tree >/dev/null; dd if=/run/pl.erofs of={d} conv=fsync status=none; rm /run/pl.erofs"),
@@ -90,9 +91,9 @@ KINDS: dict[str, Kind] = {
     "hybrid": Kind("printf 'label: gpt\\nsize=8MiB\\n' | sfdisk -q {d}; sgdisk -h 1 {d} >/dev/null; udevadm settle", "[table]", behind=False),
     "sun": Kind(_table("sun"), "["),
     "sgi": Kind(_table("dvh"), "["),
-    "bsd": Kind(_table("bsd"), "["),
+    "bsd": Kind(_table("bsd"), "[data]"),  # parted puts the label at byte 64, where libblkid does not look
     "mac": Kind(_table("mac"), "["),
-    "amiga": Kind(_table("amiga"), "["),
+    "amiga": Kind(_table("amiga"), "[data]"),  # libblkid has no prober for it
     # databases and files on the raw device
     "postgresql-raw": Kind(
         "rm -rf /tmp/pl-pg; runuser -u postgres -- sh -c '$(ls -d /usr/lib/postgresql/*/bin | tail -1)/initdb -N -D /tmp/pl-pg' >/dev/null"
