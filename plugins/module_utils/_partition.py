@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import os
 import re
 import time
@@ -37,6 +38,7 @@ FeedRunner = Callable[[Sequence[str], str], Tuple[int, str, str]]
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
 NODE_SECONDS = 30
+LINK_SECONDS = 3  # udev has answered by then that it is done; a link that is missing now stays so until udev is asked anew
 ZERO_STEP = 1 << 30  # one ioctl cannot be interrupted
 
 
@@ -108,7 +110,7 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
     if check:
         return [], []
     _settle(run)
-    return [dict(_read_back(device), erased=device["removes"] if device in proven.todo else []) for device in devices], backups
+    return [dict(_read_back(run, device), erased=device["removes"] if device in proven.todo else []) for device in devices], backups
 
 
 def _reread(device: Mapping[str, Any], fd: int) -> None:
@@ -128,6 +130,18 @@ def _settle(run: FeedRunner) -> None:
     """
     if os.path.exists("/run/udev/control"):
         run(["udevadm", "settle", "--timeout=%d" % NODE_SECONDS], "")
+
+
+def _ask_udev_again(run: FeedRunner, disk: str) -> None:
+    """Let udev look at the disk's partitions once more.
+
+    It may lose a link: where one of its workers removes the last entry of /dev/disk/by-partuuid, and the directory with it, another's
+    symlink(2) there fails with ENOENT, which udev logs as "ignoring" (seen with systemd 252: "Failed to create/update device symlink").
+    """
+    parts = sorted(os.path.dirname(mark) for mark in glob.glob("/sys/block/%s/*/partition" % disk))
+    if parts and os.path.exists("/run/udev/control"):
+        run(["udevadm", "trigger", "--action=change", *parts], "")
+        _settle(run)
 
 
 def _open_alone(path: str, check: bool) -> int:
@@ -263,12 +277,12 @@ def _discard_reserve(device: Mapping[str, Any], fd: int) -> None:
             raise
 
 
-def _read_back(device: Mapping[str, Any]) -> Dict[str, Any]:
+def _read_back(run: FeedRunner, device: Mapping[str, Any]) -> Dict[str, Any]:
     """Wait until the kernel and udev show the partition, then compare what they show with what was asked."""
     link = "/dev/disk/by-partuuid/" + device["guid"].lower()
     disk = os.path.basename(os.path.realpath(device["device"]))
-    deadline = time.monotonic() + NODE_SECONDS
-    while time.monotonic() < deadline:
+    begin, asked_again = time.monotonic(), False
+    while time.monotonic() < begin + NODE_SECONDS:
         name = os.path.basename(os.path.realpath(link)) if os.path.exists(link) else ""
         at = "/sys/class/block/%s/" % name
         if name and os.path.basename(os.path.dirname(os.path.realpath(at))) == disk:
@@ -286,5 +300,8 @@ def _read_back(device: Mapping[str, Any]) -> Dict[str, Any]:
             if table is None or [entry.guid for entry in table.entries] != [device["guid"]]:
                 raise PlumblineError("%s: the table reads back without partition %s" % (device["device"], device["guid"]))
             return {"device": device["device"], "path": link, "name": device["name"], "start_bytes": start, "length_bytes": length}
+        if not asked_again and time.monotonic() > begin + LINK_SECONDS:
+            asked_again = True
+            _ask_udev_again(run, disk)
         time.sleep(0.05)
     raise PlumblineError("%s: the table is written, but no %s came up within %d s; see udevadm monitor" % (device["device"], link, NODE_SECONDS))

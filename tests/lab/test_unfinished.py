@@ -44,3 +44,18 @@ def test_one_device_partitioned_and_the_other_not(bench: Bench, harness: Harness
         harness.apply([rest])
     assert harness.module("stack_plan", spec)["steps"] == []
     assert harness.must(f"sfdisk -d {disks['p0'].path}") == before
+
+
+def test_a_link_that_udev_lost_is_asked_for_again(harness: Harness, disks: dict[str, Disk]) -> None:
+    """A rule keeps udev from making any link when a partition appears, as a race between two of its workers may."""
+    rules = "/run/udev/rules.d/99-pl-no-links.rules"
+    rule = 'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="partition", SYMLINK=""'
+    spec = {"stacks": [stack(disks.values(), volumes=1)], "through": "partition"}
+    steps = harness.module("stack_plan", spec)["steps"]
+    harness.must(f"mkdir -p /run/udev/rules.d; echo '{rule}' > {rules}; udevadm control --reload")
+    try:
+        harness.apply(steps)
+    finally:
+        harness.must(f"rm {rules}; udevadm control --reload")
+    for device in steps[0]["devices"]:
+        harness.must(f"test -b /dev/disk/by-partuuid/{device['guid'].lower()}")

@@ -231,7 +231,7 @@ def test_backups_of_all_come_before_the_first_write_and_the_table_last(monkeypat
     monkeypatch.setattr(_partition, "_discard_reserve", lambda device, fd: calls.append("discard " + device["name"][-1]))
     monkeypatch.setattr(_partition, "_write", lambda run, device, fd: calls.append("write " + device["name"][-1]))
     monkeypatch.setattr(_partition, "_settle", lambda run: None)
-    monkeypatch.setattr(_partition, "_read_back", lambda device: {"name": device["name"]})
+    monkeypatch.setattr(_partition, "_read_back", lambda run, device: {"name": device["name"]})
     monkeypatch.setattr(_partition._devio, "reread_table", lambda fd: None)
     monkeypatch.setattr(_partition._backup, "keep_device", lambda run, seen, devno, erasing: calls.append("keep " + devno) or ["/kept/" + devno])
     _shown, backups = _partition.partition_all(lambda argv, text: (0, "", ""), devices, False)
