@@ -225,6 +225,7 @@ class PathState(NamedTuple):
     symlink: str = ""
     way: Tuple[Part, ...] = ()
     other: bool = False  # the root of another filesystem than that of the directory above
+    fault: str = ""  # why it could not be read
 
 
 class Ends(NamedTuple):

@@ -332,21 +332,23 @@ def _read_host(seen: Observation, ask: Questions) -> None:
 
 
 def read_path(path: str) -> PathState:
-    """What stat says of a path. Nothing is followed but the path itself."""
+    """What stat says of a path. Nothing is followed but the path itself; what cannot be read is told, and never taken for empty."""
+    state = PathState(exists=True)
     try:
         found = os.lstat(path)
-    except OSError:
+        if not stat.S_ISDIR(found.st_mode):
+            return state._replace(symlink=os.readlink(path) if stat.S_ISLNK(found.st_mode) else "")
+        state = PathState(True, True, 0, False, found.st_uid, found.st_gid, "%04o" % stat.S_IMODE(found.st_mode))
+        other = found.st_dev != os.stat(os.path.dirname(path)).st_dev
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            return state._replace(immutable=_devio.is_immutable(fd), entries=len(os.listdir(fd)), other=other)
+        finally:
+            os.close(fd)
+    except (FileNotFoundError, NotADirectoryError):
         return PathState()
-    if not stat.S_ISDIR(found.st_mode):
-        return PathState(exists=True, symlink=os.readlink(path) if stat.S_ISLNK(found.st_mode) else "")
-    other = found.st_dev != os.stat(os.path.dirname(path)).st_dev
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        immutable = _devio.is_immutable(fd)
-        entries = len(os.listdir(fd))
-    finally:
-        os.close(fd)
-    return PathState(True, True, entries, immutable, found.st_uid, found.st_gid, "%04o" % stat.S_IMODE(found.st_mode), other=other)
+    except OSError as fault:
+        return state._replace(fault=fault.strerror or str(fault))
 
 
 def _uid(name: str) -> int:

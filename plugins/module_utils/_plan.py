@@ -913,7 +913,10 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optio
     fault = way_fault(state.way, [*targets, *ours]) if state and not mounted else ""
     if fault:
         plan.refusals.append("%s: mount point %s is not safe: %s [mount_point]" % (name, path, fault))
-    if state and state.exists and not mounted:
+    if state and state.fault:
+        remedy = "look at the kernel's log and at what lies there, and run again"
+        plan.refusals.append("%s: mount point %s could not be read: %s [unreadable]; %s" % (name, path, state.fault, remedy))
+    elif state and state.exists and not mounted:
         if not state.is_directory:
             what = "a symbolic link to %s" % state.symlink if state.symlink else "no directory"
             plan.refusals.append("%s: mount point %s is %s; wanted an empty directory or nothing" % (name, path, what))

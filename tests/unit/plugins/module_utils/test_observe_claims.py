@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 
@@ -101,3 +102,20 @@ def test_a_place_that_cannot_be_read_is_a_fault(read, monkeypatch, broken):
     seen = read()
     assert "could not be read: Input/output error" in seen.faults["259:0"]
     assert seen.marks == {} and seen.ends == {}
+
+
+@pytest.mark.parametrize("call", ["lstat", "open", "listdir"])
+def test_a_mount_point_that_answers_with_errors_is_told(tmp_path, monkeypatch, call):
+    """A mounted filesystem whose disk fails: its root can be there for stat(2), and not be read."""
+    true = getattr(os, call)
+
+    def fail(path, *args, **more):
+        if path == str(tmp_path) or isinstance(path, int):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return true(path, *args, **more)
+
+    monkeypatch.setattr(os, call, fail)
+    state = _observe.read_path(str(tmp_path))
+    monkeypatch.undo()
+    assert (state.exists, state.entries, state.fault) == (True, 0, os.strerror(errno.EIO))
+    assert (_observe.read_path(str(tmp_path)).fault, _observe.read_path(str(tmp_path / "no" / "thing")).exists) == ("", False)

@@ -960,6 +960,10 @@ def test_fstab_clash(host, source):
         (PathState(True, True, 3), "pgdata: mount point /data01 holds 3 entries, which the mount would hide; empty it or name another"),
         (PathState(True, False, symlink="/mnt"), "pgdata: mount point /data01 is a symbolic link to /mnt; wanted an empty directory or nothing"),
         (PathState(True, False), "pgdata: mount point /data01 is no directory; wanted an empty directory or nothing"),
+        (
+            PathState(True, True, fault="Input/output error"),
+            "pgdata: mount point /data01 could not be read: Input/output error [unreadable]; look at the kernel's log and at what lies there, and run again",
+        ),
     ],
 )
 def test_mount_point_refused(host, state, line):
