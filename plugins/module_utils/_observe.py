@@ -61,7 +61,16 @@ class Questions(NamedTuple):
 
 
 def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Iterable[str]], Mapping[str, int]]] = None) -> Observation:
-    """Read the host once. Raises PlumblineError where a tool fails or its report cannot be read."""
+    """Read the host once. Raises PlumblineError where a tool fails, its report cannot be read, or a device goes away or fails meanwhile."""
+    try:
+        return _read(run, ask, overrides)
+    except OSError as fault:
+        where = "%s: " % fault.filename if isinstance(fault.filename, str) else ""
+        text = "the host could not be read: %s%s; look at the kernel's log, and run again"
+        raise PlumblineError(text % (where, fault.strerror or fault)) from fault
+
+
+def _read(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Iterable[str]], Mapping[str, int]]]) -> Observation:
     seen = Observation(nodes=_sysfs.read_nodes(), mounts=_sysfs.read_mounts())
     names = {node.name: devno for devno, node in seen.nodes.items()}
     seen.tools = _find_tools()

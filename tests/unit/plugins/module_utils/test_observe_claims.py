@@ -9,6 +9,7 @@ import random
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _claims, _devio, _observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
 
@@ -119,3 +120,12 @@ def test_a_mount_point_that_answers_with_errors_is_told(tmp_path, monkeypatch, c
     monkeypatch.undo()
     assert (state.exists, state.entries, state.fault) == (True, 0, os.strerror(errno.EIO))
     assert (_observe.read_path(str(tmp_path)).fault, _observe.read_path(str(tmp_path / "no" / "thing")).exists) == ("", False)
+
+
+def test_what_goes_away_while_the_host_is_read_is_told(monkeypatch):
+    def gone():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "/sys/block/sdz/size")
+
+    monkeypatch.setattr(_observe._sysfs, "read_nodes", gone)
+    with pytest.raises(PlumblineError, match="the host could not be read: /sys/block/sdz/size: No such file or directory; look"):
+        _observe.observe(lambda argv: pytest.fail("run"), _observe.Questions(devices=()))
