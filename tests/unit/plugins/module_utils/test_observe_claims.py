@@ -35,6 +35,7 @@ def read(tmp_path, monkeypatch):
         monkeypatch.setattr(_claims, "read_openers", lambda: {"259:0": ["dd (9)"]})
         monkeypatch.setattr(_claims, "read_backings", lambda nodes: {"259:0": ["loop device loop0"]})
         monkeypatch.setattr(_claims, "is_multipath_member", lambda number: True)
+        monkeypatch.setattr(_claims, "PROBE_SECONDS", 0)
         host = Host()
         disk = host.disk(size=SIZE)
         prepare(host, disk)
