@@ -123,9 +123,8 @@ def test_killed_at_random_times(
 PIECES = {"backup entries": (-33 * 512, 32 * 512), "backup header": (-512, 512), "entries": (1024, 32 * 512), "header": (512, 512), "protective MBR": (0, 512)}
 
 
-@pytest.mark.parametrize(
-    "left", [pytest.param(left, id=f"after the {name}", marks=[] if left == 2 else pytest.mark.long) for left, name in enumerate(list(PIECES)[:4], 1)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("left", [pytest.param(left, id=f"after the {name}") for left, name in enumerate(list(PIECES)[:4], 1)])
 def test_a_table_that_was_cut_off_is_written_again(harness: Harness, undisturbed: Callable[[str], Any], legs: list[Disk], left: int) -> None:
     """As if sfdisk had been killed between two of its five writes."""
     spec = spec_of(legs, "one")
@@ -174,6 +173,7 @@ def test_what_stands_half_made_and_is_not_ours_is_refused(bench: Bench, harness:
     harness.must("vgremove -qff foreign")
 
 
+@pytest.mark.long
 def test_an_inactive_volume_is_activated_and_keeps_what_is_on_it(harness: Harness, undisturbed: Callable[[str], Any], legs: list[Disk]) -> None:
     """What it holds is not known before, so that nothing on it is planned with the activation."""
     spec = spec_of(legs, "one")

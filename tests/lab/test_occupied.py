@@ -226,6 +226,7 @@ def signature_of(result: dict[str, Any], disk: Disk) -> dict[str, str]:
     return {"serial": serial, "signature": signature.split("'")[0]}
 
 
+@pytest.mark.long  # the scenario of this name erases one disk, with playbooks
 def test_erase_with_what_the_refusal_printed(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     """Seven disks, each with something else; the eighth stands by and is not touched. A signature of another disk fits none."""
     on = dict(zip(ERASED, disks.values(), strict=False))

@@ -120,6 +120,7 @@ def test_the_writer_of_tables_keeps_what_it_found(harness: Harness, disks: dict[
     assert content(harness, disks["p0"]) == blank
 
 
+@pytest.mark.long
 def test_a_stack_is_taken_apart_and_built_again(harness: Harness, disks: dict[str, Disk]) -> None:
     """Mount points stay, immutable, and another line of fstab is not touched."""
     spec = [stack(disks.values())]
