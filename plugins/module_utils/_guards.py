@@ -236,6 +236,14 @@ def guard_table(seen: Observation, node: Node) -> List[Reason]:
     return [Reason("table", "it carries a %s partition table%s%s" % (kind, holds, " (%s)" % table.fault if table.fault else ""), _FREE)]
 
 
+def guard_unknown_table(seen: Observation, node: Node) -> List[Reason]:
+    """One that the kernel alone knows, and shows partitions of: Apple's map, for example."""
+    shown = ", ".join(part.name for part in seen.children(node.devno) if part.parent == node.devno)
+    if not shown or seen.tables.get(node.devno) is not None:
+        return []
+    return [Reason("table", "it carries a partition table of a kind not known here; the kernel shows partitions: %s" % shown, _FREE)]
+
+
 def guard_pv(seen: Observation, node: Node) -> List[Reason]:
     pv = seen.pv(node.devno)
     return [Reason("pv", "it is an LVM PV of %s" % ("VG '%s'" % pv.vg if pv.vg else "no VG"), _FREE)] if pv else []
@@ -309,6 +317,7 @@ USE_GUARDS: Tuple[Guard, ...] = (
 CONTENT_GUARDS: Tuple[Guard, ...] = (
     guard_unreadable,
     guard_table,
+    guard_unknown_table,
     guard_pv,
     guard_filesystem,
     guard_inside,

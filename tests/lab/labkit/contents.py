@@ -92,7 +92,7 @@ KINDS: dict[str, Kind] = {
     "sun": Kind(_table("sun"), "["),
     "sgi": Kind(_table("dvh"), "["),
     "bsd": Kind(_table("bsd"), "[data]"),  # parted puts the label at byte 64, where libblkid does not look
-    "mac": Kind(_table("mac"), "["),
+    "mac": Kind(_table("mac"), "[table]"),
     "amiga": Kind(_table("amiga"), "[data]"),  # libblkid has no prober for it
     # databases and files on the raw device
     "postgresql-raw": Kind(
