@@ -24,7 +24,7 @@ _STOP = "udevadm settle; mdadm -q -S {md}; udevadm settle"
 _DIR = "mkdir -p /run/pl-tree; cp /etc/services /etc/passwd /run/pl-tree/; "
 
 
-def _md(metadata: str, members: int = 1) -> str:
+def _md(metadata: str) -> str:
     """A member of a stopped array; the other member of a mirror is missing."""
     return f"mdadm -q -C /dev/md/pl-gone -e {metadata} -l 1 -n 2 -R --assume-clean {{d}} missing; " + _STOP.format(md="/dev/md/pl-gone")
 
