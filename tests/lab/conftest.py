@@ -15,18 +15,42 @@ for place in (HERE, HERE.parents[1] / "molecule" / "lab"):
     if str(place) not in sys.path:
         sys.path.insert(0, str(place))
 
+# Each worker has a machine of its own, where there are several: what comes next reads the environment.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ["PLUMBLINE_CACHE"] = os.environ["PLUMBLINE_CACHES"].split(os.pathsep)[int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))]
+
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness
 from plumblab.paths import Paths
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `long` run where PLUMBLINE_ALL=1 is set."""
-    if os.environ.get("PLUMBLINE_ALL") == "1":
-        return
+def minutes_of(item: pytest.Item) -> float:
+    """About how long a test takes: what its mark `long` says (a minute where it says nothing), and a few seconds where there is none."""
+    mark = item.get_closest_marker("long")
+    return 0.1 if mark is None else float(mark.kwargs.get("minutes", 1))
+
+
+def part_of(items: list[pytest.Item], number: int, of: int) -> list[pytest.Item]:
+    """The K-th of N pieces that take about as long, in the tests' own order, since neighbours share their disks."""
+    whole, before, found = sum(map(minutes_of, items)), 0.0, []
     for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="long: set PLUMBLINE_ALL=1"))
+        if min(int(before / whole * of), of - 1) + 1 == number:
+            found.append(item)
+        before += minutes_of(item)
+    return found
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked `long` run where PLUMBLINE_ALL=1 is set; PLUMBLINE_PART=2/4 leaves one part of all."""
+    if os.environ.get("PLUMBLINE_ALL") != "1":
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="long: set PLUMBLINE_ALL=1"))
+    if part := os.environ.get("PLUMBLINE_PART"):
+        number, of = map(int, part.split("/"))
+        kept = part_of(items, number, of)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
 
 
 @pytest.fixture(scope="session")

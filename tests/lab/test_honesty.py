@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +12,7 @@ from labkit.bench import Bench, Disk
 from labkit.caches import put, question, state
 from labkit.harness import Harness, HarnessError
 from labkit.specs import assert_error, said, stack
+from labkit.sweeps import TRIES
 
 AT = "/pl/honesty"
 # On SCSI, because QEMU's NVMe takes a write with FUA for an ordinary one, and FUA is how QEMU writes past a cache that the guest has
@@ -62,19 +62,22 @@ def rate(found: dict[str, Any], state: str, row: str) -> float:
 
 
 def classed(bench: Bench, harness: Harness, disk: Disk, kind: str, times: int) -> None:
-    wrong = []
+    """So many times; on a host that is too slow to tell, a few times more."""
+    found_classes: list[str] = []
     with mounted(bench, harness, disk):
-        for turn in range(times):
+        while len(found_classes) - found_classes.count("unclear") < times and found_classes.count("unclear") < TRIES:
             found = measure(harness)
             honesty = found["cache_states"]["honesty"]
-            print(f"\n{disk.name} {turn + 1}: {honesty['class']}: {honesty['text']}", end="")
-            if honesty["class"] != kind:
-                wrong.append(honesty)
+            print(f"\n{disk.name} {len(found_classes) + 1}: {honesty['class']}: {honesty['text']}", end="")
+            found_classes.append(honesty["class"])
             assert state(harness, disk) == "on"
         print("\n" + "\n".join(found["report"][-8:]))
-    assert not wrong, f"{len(wrong)} of {times} are wrong: {wrong[0]}"
+    wrong = [one for one in found_classes if one not in (kind, "unclear")]
+    assert not wrong, f"{len(wrong)} of {times} are wrong: {wrong}"
+    assert found_classes.count("unclear") < TRIES, f"no class, and none that is wrong: {found['cache_states']['honesty']['text']}"
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize(
     ("name", "kind"), [pytest.param(*row, marks=[] if row[0] in ("honest", "ignoring") else pytest.mark.long) for row in KINDS], ids=[row[0] for row in KINDS]
 )
@@ -83,12 +86,14 @@ def test_drives_are_classed(bench: Bench, harness: Harness, plugged: dict[str, D
 
 
 @pytest.mark.long
+@pytest.mark.measured
 @by_kind
 def test_drives_are_classed_every_time(bench: Bench, harness: Harness, plugged: dict[str, Disk], name: str, kind: str) -> None:
     classed(bench, harness, plugged[name], kind, 10)
 
 
 @pytest.mark.long
+@pytest.mark.measured
 def test_the_factor_is_what_the_drive_does(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     """One that ignores flushes falls by its programming time, one with capacitors hardly at all; rows are those of the state before."""
     with mounted(bench, harness, plugged["ignoring"]):
@@ -167,17 +172,16 @@ def test_all_legs_are_switched(bench: Bench, harness: Harness, plugged: dict[str
 
 
 def test_a_module_that_is_killed_leaves_the_cache_as_it_was(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    """Killed with its whole process group, as soon as the drive says that its cache is off."""
     disk = plugged["honest"]
     with mounted(bench, harness, disk):
-        began = time.monotonic()
         with watched(harness, disk) as lines:
-            with pytest.raises(HarnessError, match="returned 124"):  # SIGKILL to its group, by the server in the guest
-                # Some 10 s with the cache on, then as long with it off.
-                harness.module("sync_latency", {"path": AT, "rows": ["fdatasync"], "seconds": 3, "cache_states": True}, timeout=16)
-            killed = time.monotonic() - began
-            bench.wait(f'test "$({question(disk)})" = on', 10)
-            back = time.monotonic() - began
-        assert "off" in lines, "it was killed too early"
-        print(f"\nkilled after {killed:.1f} s, put back {back - killed:.1f} s later: {' '.join(lines)}")
+            switched = f'for turn in $(seq 900); do test "$({question(disk)})" = off && break; sleep 0.1; done'
+            module = "$(pgrep -P $(pgrep -o -f guest_server.py))"  # the server has no other child meanwhile
+            harness.must(f"({switched}; sleep 0.5; kill -KILL -- -{module}) > /dev/null 2>&1 &")
+            with pytest.raises(HarnessError, match="returned -9"):
+                harness.module("sync_latency", {"path": AT, "rows": ["fdatasync"], "seconds": 1, "cache_states": True}, timeout=170)
+            bench.wait(f'test "$({question(disk)})" = on', 30)
+        assert "off" in lines, lines
         found = measure(harness, seconds=0.3)
         assert found["cache_states"]["honesty"]["ratio"]

@@ -7,12 +7,11 @@ import statistics
 from typing import Any
 
 import pytest
+from labkit import sweeps
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness
-from labkit.specs import said
-from plumblab import machine, storage
-from plumblab import state as states
 
+pytestmark = pytest.mark.measured
 KIB, MIB = 1 << 10, 1 << 20
 PAGES = (4 * KIB, 8 * KIB, 16 * KIB)
 # One page after the other, as a drive does at depth 1 that has nothing to overlap with.
@@ -39,23 +38,10 @@ _UNSTEADY = [
 UNSTEADY = [pytest.param(*row, id=row[0], marks=[] if row[0] in ("drift", "pareto", "faint") else pytest.mark.long) for row in _UNSTEADY]
 
 
-def change(bench: Bench, disk: Disk, **settings: object) -> None:
-    """Change parameters of a simulated SSD."""
-    with states.exclusive(bench.paths):
-        (one,) = (found for found in machine.require_up(bench.paths).disks() if found.name == disk.name)
-        storage.change_simulated(bench.paths, one, {name: str(value) for name, value in settings.items()})
-
-
-def set_phase(bench: Bench, disk: Disk, phase: int) -> None:
-    change(bench, disk, page_phase=phase)
-
-
 def sweep(bench: Bench, harness: Harness, disk: Disk, **options: Any) -> dict[str, Any]:
     """One sweep, during which the host counts no write."""
     with bench.untouched(disk):
-        # A certain answer is wanted here, however busy the machine below is; what it usually costs is asserted at the end.
-        found = harness.module("offset_sweep", {"device": disk.path, "max_seconds": 60, "max_bytes": "256MiB", **options})
-    assert not found["failed"], said(found)
+        found = sweeps.sweep(harness, disk.path, **options)
     assert found["read_bytes"] <= 256 * MIB
     assert found["changed"] is False
     return found
@@ -77,7 +63,7 @@ def costs() -> Any:
 def test_it_names_the_page_and_its_phase(bench: Bench, harness: Harness, plugged: dict[str, Disk], costs: list[Any], page: int, part: int, number: int) -> None:
     disk = plugged[f"page{page // KIB}"]
     phase = part * page // 8
-    set_phase(bench, disk, phase)
+    bench.change(disk, page_phase=phase)
     found = sweep(bench, harness, disk)
     costs.append(found)
     assert (found["verdict"], found["grain_bytes"], found["phase_bytes"]) == ("phase", page, phase), found["report"]
@@ -102,11 +88,11 @@ def test_flash_that_is_not_steady(
 ) -> None:
     """Never a wrong verdict: the right phase is found through drift, bursts and heavy tails, or on slow flash."""
     disk = plugged["page4"]
-    change(bench, disk, page_phase=2560, **settings)
+    bench.change(disk, page_phase=2560, **settings)
     try:
         found = sweep(bench, harness, disk, max_grain="8KiB", min_ratio=min(1.1, ratio))
     finally:
-        change(bench, disk, noise="none", straddle_us=0, **{key: FLASH[key] for key in ("read_us", "transfer_us")})
+        bench.change(disk, noise="none", straddle_us=0, **{key: FLASH[key] for key in ("read_us", "transfer_us")})
     print(f"\n{name}: {found['report'][0]}")
     assert (found["verdict"], found["grain_bytes"], found["phase_bytes"]) == ("phase", 4 * KIB, 2560), found["report"]
     assert found["ratio"] > ratio

@@ -7,25 +7,17 @@ import json
 from typing import Any
 
 import pytest
+from labkit import sweeps
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness
 from labkit.specs import said, stack
-from plumblab import machine, storage
-from plumblab import state as states
 
+pytestmark = pytest.mark.measured
 KIB = 1 << 10
 FLASH = {"page_size": 16 * KIB, "channels": 2, "program_us": 500, "read_us": 500, "transfer_us": 10, "straddle_parallel": 0}
 DISKS = [{"name": f"proof{number}", "bus": "nvme", "size": "512MiB", "serial": f"PROOF{number}", "simulated": FLASH} for number in range(2)]
 RECORD = "/var/lib/plumbline/proof/pgdata.json"
 SWEEP_ONLY = {"throughput": False, "sync_latency": False}
-
-
-def set_phase(bench: Bench, phase: int) -> None:
-    """Move the pages of the flash, which no interface of the drives tells."""
-    with states.exclusive(bench.paths):
-        for disk in machine.require_up(bench.paths).disks():
-            if disk.name.startswith("proof"):
-                storage.change_simulated(bench.paths, disk, {"page_phase": str(phase)})
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +26,7 @@ def built(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> Any:
     stacks = [stack(plugged.values())]
     harness.build(stacks)
     yield stacks
-    set_phase(bench, 0)
+    bench.change(*plugged.values(), page_phase=0)
     bench.clean()
 
 
@@ -57,8 +49,7 @@ def prove(harness: Harness, proof: dict[str, Any], layers: bool = False) -> dict
     """Sweep as the role does, and judge. The role sweeps all layers; that takes its time, so that here only one test does."""
     measured = []
     for item in proof["volumes"]:
-        swept = harness.module("offset_sweep", {"device": item["path"], "layers": layers, "max_seconds": 60, "max_bytes": "256MiB"})
-        assert not swept["failed"], said(swept)
+        swept = sweeps.sweep(harness, item["path"], layers=layers)
         measured.append({**swept, "item": item})
     return judge(harness, proof, measured)
 
@@ -91,9 +82,9 @@ def test_what_passed_is_not_measured_again(bench: Bench, harness: Harness, built
 
 
 @pytest.mark.long
-def test_what_failed_fails_again(bench: Bench, harness: Harness, built: Any, unproven: None) -> None:
+def test_what_failed_fails_again(bench: Bench, harness: Harness, plugged: dict[str, Disk], built: Any, unproven: None) -> None:
     """The drives' pages lie elsewhere than they say: the static proof cannot know, and the measured one names the device."""
-    set_phase(bench, 8 * KIB)
+    bench.change(*plugged.values(), page_phase=8 * KIB)
     try:
         for layers in (True, False):
             proof = plan(harness, built)
@@ -104,7 +95,7 @@ def test_what_failed_fails_again(bench: Bench, harness: Harness, built: Any, unp
             assert "pgdata/vol0" in text and "fastest at offset 8192 of 16 KiB" in text and RECORD in text
             assert not layers or ("the device lies about its alignment" in text and "look first at device nvme" in text)
     finally:
-        set_phase(bench, 0)
+        bench.change(*plugged.values(), page_phase=0)
     assert plan(harness, built)["stored"] == "fail"
     assert prove(harness, plan(harness, built))["verdict"] == "pass"
 

@@ -15,12 +15,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from labkit import sweeps
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness, HarnessError
 from labkit.specs import assert_error, said
-from plumblab import guest, machine, plugging, storage
+from plumblab import guest, machine, plugging
 from plumblab import state as states
 
+pytestmark = pytest.mark.measured
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = 4096
 FLASH = {"read_us": 300, "transfer_us": 20, "straddle_parallel": 0, "page_size": PAGE, "rmw_us": 300}
@@ -41,27 +43,14 @@ def part(start: int, disk: Disk) -> str:
     return f"printf 'label: gpt\\nfirst-lba: 34\\nstart={start}\\n' | sfdisk -q {disk.path}; udevadm settle; "
 
 
-def set_phase(bench: Bench, phase: int, *disks: Disk) -> None:
-    """Where the flash's pages begin."""
-    change(bench, {"page_phase": str(phase)}, *disks)
-
-
-def change(bench: Bench, settings: dict[str, str], *disks: Disk) -> None:
-    """Change parameters of the simulated SSDs."""
-    with states.exclusive(bench.paths):
-        shown = {found.name: found for found in machine.require_up(bench.paths).disks()}
-        for disk in disks:
-            storage.change_simulated(bench.paths, shown[disk.name], settings)
-
-
 @pytest.fixture
 def pair(bench: Bench, disks: dict[str, Disk]) -> Iterator[tuple[Disk, Disk]]:
     """Two disks whose pages begin at their first byte, then and afterwards."""
     both = (disks["left"], disks["right"])
-    usual = {"page_phase": "0", "flush_us": "0"} | {name: str(FLASH[name]) for name in ("read_us", "rmw_us")}
-    change(bench, usual, *both)
+    usual = {"page_phase": 0, "flush_us": 0, "read_us": FLASH["read_us"], "rmw_us": FLASH["rmw_us"]}
+    bench.change(*both, **usual)
     yield both
-    change(bench, usual, *both)
+    bench.change(*both, **usual)
 
 
 def striped(harness: Harness, pair: tuple[Disk, Disk], size: int = 48) -> str:
@@ -80,9 +69,8 @@ def striped(harness: Harness, pair: tuple[Disk, Disk], size: int = 48) -> str:
 def sweep(bench: Bench, harness: Harness, target: str, *disks: Disk, **options: Any) -> dict[str, Any]:
     """One sweep, during which the host counts no write to the disks."""
     with bench.untouched(*disks):
-        found = harness.module("offset_sweep", {"device": target, **NEAR, **options})
-    assert not found["failed"], said(found)
-    assert found["changed"] is False and not found["traceback"]
+        found = sweeps.sweep(harness, target, **NEAR, **options)
+    assert found["changed"] is False
     return found
 
 
@@ -97,7 +85,7 @@ def verdict(found: dict[str, Any]) -> tuple[str, int, int]:
 def test_a_file_on_a_striped_volume(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], phase: int) -> None:
     """The phase is the volume's, and so is the word about the legs. The file's times stay as they are."""
     path = striped(harness, pair)
-    set_phase(bench, phase, *pair)
+    bench.change(*pair, page_phase=phase)
     before = harness.must(f"stat -c '%x %y %z' {path}")
     found = sweep(bench, harness, path, *pair)
     assert verdict(found) == ("phase", PAGE, phase), found["report"]
@@ -134,10 +122,9 @@ def test_nothing_but_the_file_is_read(bench: Bench, harness: Harness, pair: tupl
     reload = "dmsetup suspend --noflush --nolockfs fenced; dmsetup load fenced; dmsetup resume fenced"
     harness.must(f"printf '{table}\\n' | {{ {reload}; }}")
     try:
-        found = harness.module("offset_sweep", {"device": "/pl/fenced/b", "max_grain": "8KiB", "max_bytes": "16MiB"})
+        found = sweeps.sweep(harness, "/pl/fenced/b", **NEAR)
     finally:
         harness.must(f"printf '0 {size} linear {disk.part()} 0\\n' | {{ {reload}; }}")
-    assert not found["failed"], said(found)
     assert verdict(found) == ("phase", PAGE, 0), found["report"]
 
 
@@ -167,7 +154,7 @@ def test_the_layer_that_is_off(bench: Bench, harness: Harness, pair: tuple[Disk,
     disk = pair[0]
     start, make, device, phase, culprit, agreement = LAYERS[row]
     harness.must(part(start, disk) + make.format(part=disk.part()))
-    set_phase(bench, phase, disk)
+    bench.change(disk, page_phase=phase)
     found = sweep(bench, harness, device.format(part=disk.part()), disk, layers=True)
     assert (found["culprit"], found["agreement"]) == (culprit.format(kernel=disk.kernel), agreement), found["report"]
     swept = [layer for layer in found["layers"] if layer["verdict"]]
@@ -199,7 +186,7 @@ def test_a_busy_volume(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) 
     """Beside a load on the mounted filesystem: the right verdict, from at most 2 % of what the disks are asked for, as the host counts."""
     path = striped(harness, pair)
     # Slow flash, and a load below what the guest's processor can do, or that is what everybody waits for.
-    change(bench, {"page_phase": "512", "read_us": "1000"}, *pair)
+    bench.change(*pair, page_phase=512, read_us=1000)
     harness.must(
         "systemd-run -q --unit=load fio --name=load --filename=/pl/sweep/file --direct=1 --ioengine=libaio --iodepth=4 --bs=4k --rw=randrw --rwmixread=90 "
         "--rate_iops=900,100 --time_based --runtime=150 --output=/dev/null; sleep 1.5"
@@ -287,13 +274,12 @@ def test_a_sweep_with_writes(bench: Bench, harness: Harness, pair: tuple[Disk, D
         harness.must(on_ours(pair))
         device = "/dev/fresh/lv"
     # The blank proof reads much, and is not what is measured.
-    change(bench, {"page_phase": "512", "read_us": "0", "flush_us": str(flush_us), "rmw_us": str(FLASH["rmw_us"] + flush_us)}, *pair)
+    bench.change(*pair, page_phase=512, read_us=0, flush_us=flush_us, rmw_us=FLASH["rmw_us"] + flush_us)
     with bench.untouched(*pair):
         planned = harness.module("offset_sweep", {"device": device, **NEAR, "write": True}, check=True)
     assert not planned["failed"] and planned["changed"] and planned["reads"] == 0, said(planned)
     bench.counters(*pair, reset=True)
-    found = harness.module("offset_sweep", {"device": device, **NEAR, "write": True})
-    assert not found["failed"], said(found)
+    found = sweeps.sweep(harness, device, **NEAR, write=True)
     assert verdict(found) == ("phase", PAGE, 512) and found["changed"], found["report"]
     assert not any("waited" in line for line in found["report"]), found["report"]
     counted = bench.counters(*pair)
@@ -323,7 +309,7 @@ SHORT = ("a partition of others", "a volume with a filesystem")
 @pytest.mark.parametrize("row", [row if row in SHORT else pytest.param(row, marks=pytest.mark.long) for row in REFUSED])
 def test_what_is_never_written_to(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], row: str) -> None:
     make, device, words = REFUSED[row]
-    change(bench, {"read_us": "0"}, *pair)
+    bench.change(*pair, read_us=0)
     for disk in pair:
         ours(harness, disk)
     places = {"disk": pair[0].path, "lv": on_ours(pair)}
@@ -339,8 +325,8 @@ def test_what_is_never_written_to(bench: Bench, harness: Harness, pair: tuple[Di
 
 def test_the_table_by_offset(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     disk = plugged["slow"]
-    set_phase(bench, 512, disk)
-    found = sweep(bench, harness, disk.path, disk, table=True, table_seconds=8)
+    bench.change(disk, page_phase=512)
+    found = sweep(bench, harness, disk.path, disk, table=True, table_seconds=3)
     print("\n" + "\n".join(found["report"]))
     rows = {row["offset_bytes"]: row for row in found["table"]}
     assert list(rows) == list(range(0, PAGE + 1, 512))
@@ -370,7 +356,7 @@ def recipe(harness: Harness, device: str, seconds: float) -> tuple[dict[int, flo
 
 def compare(bench: Bench, harness: Harness, disk: Disk, seconds: float) -> float:
     """Recipe and sweep on the same disk have the same answer; how many times as long the recipe takes."""
-    set_phase(bench, 1024, disk)
+    bench.change(disk, page_phase=1024)
     rates, long = recipe(harness, disk.path, seconds)
     began = time.monotonic()
     found = sweep(bench, harness, disk.path, disk)

@@ -14,7 +14,7 @@ import pytest
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness, HarnessError
 from labkit.specs import assert_error, said
-from plumblab import machine, plugging, storage
+from plumblab import plugging
 from plumblab import state as states
 from plumblab.disks import parse
 
@@ -127,12 +127,14 @@ def against_pg(harness: Harness, times: int, rows: list[str] | None = None) -> N
 
 
 @pytest.mark.long
+@pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_the_methods_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
     against_pg(harness, 3, METHODS)
 
 
 @pytest.mark.long
+@pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_all_rows_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
     against_pg(harness, 5)
@@ -142,13 +144,14 @@ def test_all_rows_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> N
 
 
 @pytest.mark.long
+@pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["consumer"], indirect=True)
 def test_without_its_cache_a_consumer_drive_collapses(bench: Bench, harness: Harness, mounted: Disk) -> None:
     found = {}
-    for word, value in (("on", "1"), ("off", "0")):
-        set_cache(bench, mounted, value)
+    for word, value in (("on", 1), ("off", 0)):
+        bench.change(mounted, write_cache=value)
         found[word] = measure(harness, list(ARTICLE), seconds=0.3)
-    set_cache(bench, mounted, "1")
+    bench.change(mounted, write_cache=1)
     on, off = rates(found["on"]), rates(found["off"])
     print("\n" + "\n".join(found["off"]["report"]))
     print("\noperations per second       cache on  cache off  kept   article: on      off   kept")
@@ -163,24 +166,19 @@ def test_without_its_cache_a_consumer_drive_collapses(bench: Bench, harness: Har
     assert off["fdatasync"] > 1.2 * off["fsync"]
 
 
-def set_cache(bench: Bench, disk: Disk, value: str) -> None:
-    with states.exclusive(bench.paths):
-        (one,) = (found for found in machine.require_up(bench.paths).disks() if found.name == disk.name)
-        storage.change_simulated(bench.paths, one, {"write_cache": value})
-
-
 # --- thresholds -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_thresholds(harness: Harness, mounted: Disk) -> None:
-    """Against what was measured just before: half of it passes, its double fails, in operations and in milliseconds."""
+    """Against what was measured just before: a part of it passes, its double fails, in operations and in milliseconds."""
     before = measure(harness, ["fdatasync"], seconds=0.5, max_p99_ms={"fdatasync": 10000})
     (row,) = before["rows"]
     assert before["verdict"] == "pass" and row["ops"] >= 299, "a row with a p99 threshold goes on until it has its operations"
     assert row["p50_us"] >= 7000 and row["p99_us"] >= row["p50_us"] and row["p999_us"] is None
     ops, p99 = row["ops_per_sec"], row["p99_us"] / 1000
-    good = measure(harness, ["fdatasync"], min_ops={"fdatasync": ops / 2}, max_p99_ms={"fdatasync": p99 * 3})
+    good = measure(harness, ["fdatasync"], min_ops={"fdatasync": ops / 4}, max_p99_ms={"fdatasync": p99 * 20})
     assert (good["verdict"], len(good["reasons"])) == ("pass", 2), good["reasons"]
     limits = {"fdatasync": row["p50_us"] / 2000}
     slow = measure(harness, ["fdatasync", "fsync"], min_ops={"fdatasync": ops * 2, "fsync": 1}, max_p99_ms=limits)

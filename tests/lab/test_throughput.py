@@ -14,7 +14,7 @@ import pytest
 from labkit.bench import Bench, Disk
 from labkit.harness import HOME, Harness
 from labkit.specs import assert_error, said
-from plumblab import machine, plugging, storage
+from plumblab import plugging
 from plumblab import state as states
 from plumblab.disks import parse
 
@@ -85,13 +85,6 @@ SPEED = {("rand_write", False): 3000, ("rand_write", True): 5500, ("seq_write", 
 BLOCKS = {False: {"block_seconds": 2.5}, True: {"block_seconds": 4, "max_seconds": 240}}
 
 
-def set_speed(bench: Bench, disks: list[Disk], program_us: int) -> None:
-    with states.exclusive(bench.paths):
-        for one in machine.require_up(bench.paths).disks():
-            if one.name in {disk.name for disk in disks}:
-                storage.change_simulated(bench.paths, one, {"program_us": str(program_us)})
-
-
 def measure(harness: Harness, **options: Any) -> dict[str, Any]:
     found = harness.module("throughput", {**QUICK, **options}, timeout=580)
     assert not found["failed"], said(found)
@@ -124,12 +117,13 @@ def article() -> Iterator[dict[str, tuple[dict[str, Any], float]]]:
 
 
 @pytest.mark.long
+@pytest.mark.measured
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("job", ["rand_write", "seq_write"])
 def test_the_layouts_of_the_article(bench: Bench, harness: Harness, plugged: dict[str, Disk], article: dict[str, Any], name: str, job: str) -> None:
     disks = pair(plugged)
     with built(bench, harness, disks, LAYOUTS[name]) as volumes:
-        set_speed(bench, disks, SPEED[job, len(volumes) > 1])
+        bench.change(*disks, program_us=SPEED[job, len(volumes) > 1])
         found = measure(harness, volumes=volumes, write=True, jobs=[job], nomerges=True, **BLOCKS[job == "seq_write" or len(volumes) > 1])
         factor = amplification(bench, harness, disks, volumes)
     (one,) = found["jobs"]
@@ -149,16 +143,17 @@ def test_the_layouts_of_the_article(bench: Bench, harness: Harness, plugged: dic
 
 
 @pytest.mark.long
+@pytest.mark.measured
 def test_one_slow_leg(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     """A stripe is as fast as its slowest leg times their number: below the sum of both, and the leg is named."""
     disks = pair(plugged)
     with built(bench, harness, disks, LAYOUTS["single"]) as volumes:
-        set_speed(bench, disks[:1], 3000)
-        set_speed(bench, disks[1:], 9000)
+        bench.change(disks[0], program_us=3000)
+        bench.change(disks[1], program_us=9000)
         try:
             found = measure(harness, volumes=volumes, write=True, jobs=["rand_write"])
         finally:
-            set_speed(bench, disks, 3000)
+            bench.change(*disks, program_us=3000)
     print("\n" + "\n".join(found["report"]))
     (one,) = found["jobs"]
     assert (one["verdict"], found["verdict"]) == ("fail", "fail") and one["high"] < 0.75, one
@@ -172,6 +167,7 @@ def ext4(harness: Harness, volume: str, mount: str, options: str = "") -> None:
 
 
 @pytest.mark.long
+@pytest.mark.measured
 def test_a_volume_in_use_and_its_baseline(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     """Reads where a scratch file lies; the raw rates are kept with the devices' identities, reused, and refused for other devices."""
     disks = pair(plugged)
@@ -255,6 +251,7 @@ def test_settings_are_reported_and_put_back(bench: Bench, harness: Harness, plug
 
 
 @pytest.mark.long
+@pytest.mark.measured
 def test_a_busy_processor_makes_it_inconclusive(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     disks = pair(plugged)
     with built(bench, harness, disks, LAYOUTS["separate"]) as volumes, bench.untouched(*disks):

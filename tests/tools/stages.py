@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stages of the test suite: what each one runs, in order.
+"""The stages of the test suite: what each one runs.
 
 A stage is a list of commands that must all succeed. Static stages work on a copy of the tracked files; lab stages need the virtual machine.
+The order is that in which they are begun; schedule.py says which run side by side.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 SCENARIOS_FIRST = ("nvme", "multi_volume", "separate", "loop", "simulated", "occupied", "interrupted", "faults", "hostile")
@@ -44,9 +45,22 @@ class Stage:
     name: str
     does: str
     commands: Callable[[], list[Command]]
-    lab: bool = False
+    lab: bool = False  # part of what needs the virtual machine
+    machines: int = 0  # how many machines it takes for itself
+    alone: bool = False  # it measures: nothing may run beside it
+    after: frozenset[str] = frozenset()  # stages that have to pass before
     long: bool = False
-    minutes: float = 10
+    shared_out: bool = False  # with --part its tests are cut into pieces, not the stages
+    minutes: float = 20  # then it hangs
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The tests of the stages that need not run all of theirs, as paths in the collection."""
+
+    unit: Sequence[str] = ("tests/unit",)
+    lab: Sequence[str] = ("tests/lab",)
+    sanity: Sequence[str] = ()  # none: all files
 
 
 def roles_of(collection: Path) -> list[str]:
@@ -66,12 +80,12 @@ def scenarios_of(root: Path) -> list[str]:
     return first + sorted(found.difference(first))
 
 
-def _is_long(scenario: Path) -> bool:
-    """A scenario says so itself, in a comment line `# long` of its molecule.yml."""
-    return re.search(r"^#\s*long\b", scenario.read_text(encoding="utf-8"), re.MULTILINE) is not None
+def _says(scenario: Path, word: str) -> bool:
+    """Whether a scenario says something of itself, in a comment line of its molecule.yml that begins with the word."""
+    return re.search(rf"^#\s*{word}\b", scenario.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
 
-def static_stages(at: Places) -> list[Stage]:
+def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
     """Everything that a laptop can run without the virtual machine."""
     here = at.staged
     collection = {"ANSIBLE_COLLECTIONS_PATH": str(at.collections)}
@@ -109,7 +123,7 @@ def static_stages(at: Places) -> list[Stage]:
         from ansible_test_pip import provide
 
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
-        return [Command(call=provide), run("ansible-test", "sanity", "--venv", "--python", python, "--color", "no", env={"PIP_QUIET": "1"})]
+        return [Command(call=provide), run("ansible-test", "sanity", "--venv", "--python", python, "--color", "no", *chosen.sanity, env={"PIP_QUIET": "1"})]
 
     def build() -> list[Command]:
         built, installed = at.scratch / "built", at.scratch / "installed"
@@ -147,7 +161,7 @@ def static_stages(at: Places) -> list[Stage]:
     return [
         Stage("ruff", "Python style and mistakes", ruff),
         Stage("mypy", "types of module_utils, the lab and these tools", types),
-        Stage("unit", "unit tests", lambda: [pytest("tests/unit", jobs="2")]),
+        Stage("unit", "unit tests", lambda: [pytest(*chosen.unit, jobs="2")]),
         Stage("tools", "tests of these tools", lambda: [pytest("tests/tools")]),
         Stage("lab-unit", "tests of the lab's own parts, without a machine", lambda: [pytest("molecule/lab/tests")]),
         Stage("simssd", "tests of the simulated SSD", lambda: [pytest("molecule/lab/simssd/test_simssd.py")]),
@@ -159,32 +173,45 @@ def static_stages(at: Places) -> list[Stage]:
     ]
 
 
-def lab_stages(at: Places) -> list[Stage]:
-    """What needs the virtual machine. `lab-up` comes before everything that uses it."""
+def lab_stages(at: Places, machines: int, chosen: Chosen) -> list[Stage]:
+    """What needs the virtual machine, on so many of them. What measures comes last."""
     lab = str(at.root / "molecule/lab/lab.py")
+    image, up = frozenset({"lab-image"}), frozenset({"lab-up"})
 
     def one(*argv: str) -> Callable[[], list[Command]]:
         return lambda: [Command(argv=argv, cwd=at.root)]
 
-    stages = [
-        Stage("lab-image", "the machine's image, from the cache if it is there", one(sys.executable, lab, "image"), lab=True, minutes=20),
-        Stage("lab-up", "the machine answers", one(sys.executable, lab, "up"), lab=True, minutes=10),
-    ]
+    def harness(*words: str) -> Callable[[], list[Command]]:
+        return one(sys.executable, "-m", "pytest", "-v", "--durations=0", "--durations-min=2", "-p", "no:cacheprovider", *words, *chosen.lab)
+
+    scenarios = []
     for name in scenarios_of(at.root):
-        stages.append(
+        declared = at.root / "molecule" / name / "molecule.yml"
+        scenarios.append(
             Stage(
                 f"molecule-{name}",
                 f"molecule scenario {name}",
                 one("molecule", "test", "--scenario-name", name),
                 lab=True,
-                long=_is_long(at.root / "molecule" / name / "molecule.yml"),
-                minutes=15,
+                machines=1,
+                after=up,
+                alone=_says(declared, "measures"),
+                long=_says(declared, "long"),
+                minutes=30,
             )
         )
-    if (at.root / "tests/lab").is_dir():
-        harness = ("-m", "pytest", "-v", "--durations=0", "--durations-min=3", "-p", "no:cacheprovider", "tests/lab")
-        stages.append(Stage("lab-tests", "layouts, refusals and guilty layers in the machine", one(sys.executable, *harness), lab=True, minutes=75))
-    return stages
+    # A test file stays on one machine, since its tests share their disks.
+    shared = ("-n", str(machines), "--dist", "loadfile") if machines > 1 else ("-n", "0")
+    tests = [
+        Stage("lab-tests", "layouts, refusals and guilty layers in the machine", harness("-m", "not measured", *shared), machines=machines),
+        Stage("lab-measured", "sweeps, shares and sync rates in the machine", harness("-m", "measured"), machines=1, alone=True),
+    ]
+    tests = [replace(stage, lab=True, after=up, shared_out=True, minutes=150) for stage in tests]
+    return [
+        Stage("lab-image", "the machine's image, from the cache if it is there", one(sys.executable, lab, "image"), lab=True),
+        Stage("lab-up", "the machine answers", one(sys.executable, lab, "up"), lab=True, machines=1, after=image),
+        *sorted((*scenarios, *tests), key=lambda stage: stage.alone),
+    ]
 
 
 def _version(collection: Path) -> str:

@@ -22,6 +22,11 @@ def _git_list(root: Path, *options: str) -> list[str]:
     return [name for name in done.stdout.split("\0") if name]
 
 
+def tracked(root: Path) -> list[str]:
+    """The files that git knows."""
+    return _git_list(root, "--cached")
+
+
 def untracked(root: Path) -> list[str]:
     """Files that the copy leaves out although git would not ignore them."""
     return _git_list(root, "--others", "--exclude-standard")
@@ -30,7 +35,7 @@ def untracked(root: Path) -> list[str]:
 def stage(root: Path, collections: Path) -> Path:
     """Copy the tracked files of `root` as they are now; return the collection's directory below `collections`."""
     target = collections / "ansible_collections" / "plumbline" / "ssd"
-    for name in _git_list(root, "--cached"):
+    for name in tracked(root):
         source = root / name
         if not source.is_file():  # deleted, and not yet committed
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Run the stages of stages.py: one line each, then a summary. Called by ./plumbline test."""
+"""Run the stages of stages.py, a line for each as it has ended, then a summary. Called by ./plumbline test."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import argparse
 import difflib
 import fcntl
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -15,41 +14,46 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
-from stages import Command, Places, Stage, lab_stages, static_stages
+from affected import Affected, Uses, affected, changed_files
+from counts import Counts
+from schedule import Machine, Result, Run, Runner, run_all
+from stages import Chosen, Places, Stage, lab_stages, static_stages
 from staging import stage as stage_files
-from staging import untracked
+from staging import tracked, untracked
 
 LOG_LINES_SHOWN = 200
+SET_UP = ("lab-image", "lab-up")  # without these the other lab stages are of no use
+MACHINES = 2  # more of them than processors are no gain
 
 
-class StageFailed(Exception):
-    """A command of a stage did not succeed; the text says which, and how."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """How a stage ended."""
-
-    stage: Stage
-    seconds: float
-    error: str | None
+def part(text: str) -> tuple[int, int]:
+    """``2/4`` as numbers."""
+    number, _slash, of = text.partition("/")
+    if not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError(f"'{text}'; wanted a part and the number of parts, such as 2/4")
+    return int(number), int(of)
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the options of ./plumbline test."""
     parser = argparse.ArgumentParser(prog="./plumbline test", description="Run the test suite, one line per stage.")
     parser.add_argument("--all", action="store_true", help="with the long stages, and PLUMBLINE_ALL=1 for the others")
+    parser.add_argument("--part", type=part, metavar="K/N", help="with --all: the K-th of N pieces")
+    parser.add_argument("--changed", nargs="?", const="HEAD", metavar="REVISION", help="what the change since a revision (HEAD) can affect")
     parser.add_argument("--only", default="", metavar="STAGE,…", help="these stages; lab stages bring the machine up first")
     parser.add_argument("--skip", default="", metavar="STAGE,…", help="all but these; 'lab' means everything that needs the machine")
+    parser.add_argument("--machines", type=int, choices=range(1, 5), default=MACHINES, help=f"how many virtual machines run side by side ({MACHINES})")
     parser.add_argument("--list", action="store_true", help="say what the stages are, and run none")
-    parser.add_argument("--verbose", action="store_true", help="show the output of every stage as it comes")
-    parser.add_argument("--keep", action="store_true", help="leave the machine up")
-    return parser.parse_args(argv)
+    parser.add_argument("--verbose", action="store_true", help="show the output of every stage as it comes, one stage at a time")
+    parser.add_argument("--keep", action="store_true", help="leave the machines up")
+    asked = parser.parse_args(argv)
+    if asked.part and not asked.all:
+        parser.error("--part is for the pieces of --all")
+    return asked
 
 
 def choose(stages: Sequence[Stage], only: str, skip: str, everything: bool) -> list[Stage]:
@@ -74,12 +78,11 @@ def choose(stages: Sequence[Stage], only: str, skip: str, everything: bool) -> l
 
     picked = [stage for stage in stages if chosen(stage)]
     if any(stage.lab for stage in picked):
-        # The others are of no use without these two.
-        picked = [stage for stage in stages if stage in picked or stage.name in ("lab-image", "lab-up")]
+        picked = [stage for stage in stages if stage in picked or stage.name in SET_UP]
     return picked
 
 
-def environment(places: Places, everything: bool) -> dict[str, str]:
+def environment(places: Places, asked: argparse.Namespace) -> dict[str, str]:
     """What every command of every stage gets."""
     env = dict(os.environ)
     for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "ANSIBLE_CONFIG"):
@@ -90,67 +93,11 @@ def environment(places: Places, everything: bool) -> dict[str, str]:
     env["ANSIBLE_NOCOLOR"] = env["NO_COLOR"] = "1"
     env["PY_COLORS"] = "0"
     env["LC_ALL"] = "C.UTF-8"
-    if everything:
+    if asked.all:
         env["PLUMBLINE_ALL"] = "1"
+    if asked.part:
+        env["PLUMBLINE_PART"] = "{}/{}".format(*asked.part)
     return env
-
-
-def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a command with all that it started: politely, then not."""
-    for number, patience in ((signal.SIGTERM, 20), (signal.SIGKILL, 5)):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(patience)
-            return
-
-
-def run_command(command: Command, env: dict[str, str], log: IO[bytes] | None, deadline: float) -> None:
-    """Run one command with its output in `log` (None: on the terminal)."""
-    if command.call is not None:
-        try:
-            command.call()
-        except Exception as error:
-            raise StageFailed(f"{type(error).__name__}: {error}") from error
-        return
-    line = shlex.join(command.argv)
-    if log is None:
-        print(f"$ {line}", flush=True)
-    else:
-        log.write(f"$ {line}\n".encode())
-        log.flush()
-    process = subprocess.Popen(
-        command.argv,
-        cwd=command.cwd,
-        env={**env, **command.env},
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT if log is not None else None,
-        start_new_session=True,
-    )
-    try:
-        process.wait(max(1.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        end_group(process)
-        raise StageFailed(f"not done in time: {line}") from None
-    except BaseException:
-        end_group(process)
-        raise
-    if process.returncode != 0:
-        raise StageFailed(f"exit status {process.returncode}: {line}")
-
-
-def run_stage(stage: Stage, env: dict[str, str], log_path: Path, verbose: bool) -> Result:
-    """Run a stage's commands until one fails."""
-    began = time.monotonic()
-    error: str | None = None
-    try:
-        with log_path.open("wb") as log:
-            for command in stage.commands():
-                run_command(command, env, None if verbose else log, began + stage.minutes * 60)
-    except (StageFailed, OSError) as failure:
-        error = str(failure)
-    return Result(stage, time.monotonic() - began, error)
 
 
 def show_log(path: Path) -> None:
@@ -162,42 +109,41 @@ def show_log(path: Path) -> None:
         print(f"    {line}")
 
 
-def run_all(stages: Sequence[Stage], env: dict[str, str], logs: Path, verbose: bool) -> tuple[list[Result], list[Stage]]:
-    """All results, and the stages that could not be tried because the machine is not there."""
-    results: list[Result] = []
-    not_run: list[Stage] = []
-    machine = True
-    for number, stage in enumerate(stages, 1):
-        if stage.lab and not machine:
-            not_run.append(stage)
-            continue
-        label = f"[{number:2}/{len(stages)}] {stage.name:<22}"
-        print(f"{label} {stage.does}" if verbose else label, end="\n" if verbose else " ", flush=True)
-        log_path = logs / f"{stage.name}.log"
-        result = run_stage(stage, env, log_path, verbose)
-        results.append(result)
+class Teller:
+    """Prints a line for each stage as it has ended."""
+
+    def __init__(self, stages: int, runner: Runner, verbose: bool) -> None:
+        self._stages, self._runner, self._verbose, self._ended = stages, runner, verbose, 0
+
+    def __call__(self, result: Result) -> None:
+        self._ended += 1
         outcome = "passed" if result.error is None else "FAILED"
-        print(f"{label if verbose else ''}{' ' if verbose else ''}{outcome} {result.seconds:7.1f} s", flush=True)
+        print(f"[{self._ended:2}/{self._stages}] {result.stage.name:<22} {outcome} {result.seconds:7.1f} s   {result.counts}", flush=True)
         if result.error is not None:
-            if not verbose:
-                show_log(log_path)
+            if not self._verbose:
+                show_log(self._runner.log_of(result.stage))
             print(f"    {result.error}", flush=True)
-            if stage.name in ("lab-image", "lab-up"):
-                machine = False
-    return results, not_run
 
 
-def summary(results: Sequence[Result], not_run: Sequence[Stage], seconds: float) -> int:
+def summary(run: Run, seconds: float) -> int:
     """Print the summary; its last line stands alone. Return the exit status."""
-    failed = [result for result in results if result.error is not None]
+    failed = [result for result in run.results if result.error is not None]
+    counts = sum((result.counts for result in run.results), Counts())
     print()
     for result in failed:
         print(f"failed: {result.stage.name}: {result.error}")
-    for stage in not_run:
-        print(f"not run: {stage.name}: there is no machine")
-    print(f"{len(results)} stages in {seconds / 60:.1f} min")
-    print(f"{len(results) - len(failed)} passed, {len(failed)} failed", flush=True)
-    return 1 if failed or not_run or not results else 0
+    for stage in run.not_run:
+        print(f"not run: {stage.name}: {' or '.join(sorted(stage.after))} did not pass")
+    print(f"{len(run.results)} stages in {seconds / 60:.1f} min, {len(failed)} of them failed; a stage without tests of its own counts as one test")
+    print(counts, flush=True)
+    return 1 if failed or run.not_run or not run.results else 0
+
+
+def cut(stages: Sequence[Stage], number: int, of: int) -> list[Stage]:
+    """The stages of one of several parts: those that share their tests out are in each, what sets up too, and the others are dealt in turn."""
+    dealt = [stage for stage in stages if not stage.shared_out and stage.name not in SET_UP]
+    own = dealt[number - 1 :: of]
+    return [stage for stage in stages if stage in own or stage not in dealt]
 
 
 def hold_the_lab(cache: Path) -> IO[str]:
@@ -211,10 +157,25 @@ def hold_the_lab(cache: Path) -> IO[str]:
     return lock
 
 
-def lab_down(places: Places, env: dict[str, str]) -> None:
-    """Stop the machine whatever happened before."""
-    lab = places.root / "molecule/lab/lab.py"
-    done = subprocess.run([sys.executable, str(lab), "down"], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
+def caches_of(cache: Path, machines: int) -> list[Path]:
+    """The cache directory of each machine. A further machine has one of its own for its disks, and shares image, key and compiled parts by links."""
+    found = [cache]
+    for number in range(2, machines + 1):
+        own = cache / f"machine-{number}"
+        own.mkdir(exist_ok=True)
+        for name in ("image", "ssh", "simssd"):
+            (cache / name).mkdir(exist_ok=True, mode=0o700 if name == "ssh" else 0o755)
+            if not (own / name).is_symlink():
+                (own / name).symlink_to(Path("..") / name)
+        found.append(own)
+    return found
+
+
+def lab_down(root: Path, cache: Path, env: dict[str, str]) -> None:
+    """Stop a machine whatever happened before."""
+    words = [sys.executable, str(root / "molecule/lab/lab.py"), "down"]
+    own = {**env, "PLUMBLINE_CACHE": str(cache)}
+    done = subprocess.run(words, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode != 0:
         print(f"lab down ended with {done.returncode}: {done.stderr.strip()[-500:]}", flush=True)
 
@@ -226,6 +187,59 @@ def _terminated(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
+def effect_of_change(root: Path, revision: str) -> Affected:
+    """What can be affected since a revision; ValueError where git does not know it."""
+    changed = changed_files(root, revision)
+    uses = Uses(root, [name for name in tracked(root) + untracked(root) if (root / name).is_file()])
+    return affected(uses, changed)
+
+
+def stages_of(places: Places, asked: argparse.Namespace) -> list[Stage]:
+    """The stages that are asked for; ValueError where something asked for is not there."""
+    chosen, effect = Chosen(), None
+    if asked.changed is not None:
+        effect = effect_of_change(places.root, asked.changed)
+        print("\n".join(effect.why) or f"nothing has changed since {asked.changed}", flush=True)
+        if not effect.everything:
+            chosen = Chosen(effect.unit_tests(), effect.lab_tests(), [name for name in effect.changed if (places.root / name).is_file()])
+    stages = [*static_stages(places, chosen), *lab_stages(places, asked.machines, chosen)]
+    stages.sort(key=lambda stage: stage.name not in SET_UP)  # what takes longest waits for these two
+    if effect is not None:
+        stages = [stage for stage in stages if stage.name in SET_UP or effect.wants(stage.name, stage.lab)]
+        if not any(stage.lab for stage in stages if stage.name not in SET_UP):
+            stages = [stage for stage in stages if not stage.lab]
+    stages = choose(stages, asked.only, asked.skip, asked.all)
+    return cut(stages, *asked.part) if asked.part else stages
+
+
+def run_stages(places: Places, asked: argparse.Namespace, stages: Sequence[Stage], logs: Path) -> int:
+    """Run them, and put away what they used."""
+    logs.mkdir(parents=True, exist_ok=True)
+    stage_files(places.root, places.collections)
+    left_out = untracked(places.root)
+    if left_out:
+        print(f"note: {len(left_out)} files are not known to git and not tested, {left_out[0]} among them")
+    env = environment(places, asked)
+    uses_lab = any(stage.lab for stage in stages)
+    lock = hold_the_lab(places.cache) if uses_lab else None
+    machines = [Machine(cache, partial(lab_down, places.root, cache, env)) for cache in caches_of(places.cache, asked.machines)] if uses_lab else []
+    runner = Runner(env, logs, asked.verbose)
+    began = time.monotonic()
+    try:
+        run = run_all(stages, machines, runner, Teller(len(stages), runner, asked.verbose), one_at_a_time=asked.verbose)
+    except KeyboardInterrupt:
+        runner.stop()
+        print("\ninterrupted", flush=True)
+        return 130
+    finally:
+        if not asked.keep:
+            for machine in machines:
+                machine.stop()
+        if lock is not None:
+            lock.close()
+    return summary(run, time.monotonic() - began)
+
+
 def main(argv: Sequence[str]) -> int:
     """Exit status 0 where every stage passed, 1 where one did not, 2 for a wrong option, 130 if interrupted."""
     asked = arguments(argv)
@@ -233,42 +247,23 @@ def main(argv: Sequence[str]) -> int:
     cache = Path(os.environ.get("PLUMBLINE_CACHE") or Path.home() / ".cache" / "plumbline").resolve()
     logs = cache / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     signal.signal(signal.SIGTERM, _terminated)
-    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="plumbline-test-") as name:
         scratch = Path(name)
         collections = scratch / "collections"
         places = Places(root, collections, collections / "ansible_collections" / "plumbline" / "ssd", scratch, cache)
-        stages = [*static_stages(places), *lab_stages(places)]
         try:
-            chosen = choose(stages, asked.only, asked.skip, asked.all)
+            stages = stages_of(places, asked)
         except ValueError as error:
             print(f"plumbline: test: {error}", file=sys.stderr)
             return 2
         if asked.list:
-            for stage in chosen:
-                print(f"{stage.name:<22} {stage.does}{' (long)' if stage.long else ''}")
+            for stage in stages:
+                print(f"{stage.name:<22} {stage.does}{', alone' if stage.alone else ''}{' (long)' if stage.long else ''}")
             return 0
-        logs.mkdir(parents=True, exist_ok=True)
-        stage_files(root, collections)
-        left_out = untracked(root)
-        if left_out:
-            print(f"note: {len(left_out)} files are not known to git and not tested, {left_out[0]} among them")
-        env = environment(places, asked.all)
-        uses_lab = any(stage.lab for stage in chosen)
-        lock = hold_the_lab(cache) if uses_lab else None
-        try:
-            results, not_run = run_all(chosen, env, logs, asked.verbose)
-        except KeyboardInterrupt:
-            print("\ninterrupted", flush=True)
-            return 130
-        finally:
-            if uses_lab and not asked.keep:
-                lab_down(places, env)
-            if lock is not None:
-                lock.close()
+        status = run_stages(places, asked, stages, logs)
     for old in sorted(logs.parent.iterdir())[:-KEPT_LOGS]:
         shutil.rmtree(old, ignore_errors=True)
-    return summary(results, not_run, time.monotonic() - began)
+    return status
 
 
 if __name__ == "__main__":

@@ -11,16 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stages import Command, Stage, scenarios_of
+from schedule import Run, Runner
+from schedule import run_all as run_side_by_side
+from stages import Chosen, Command, Places, Stage, lab_stages, scenarios_of
 from staging import stage as stage_files
 from staging import untracked
-from suite import choose, run_all, summary
+from suite import Teller, arguments, caches_of, choose, cut, summary
 
 
 def _stage(name: str, *, lab: bool = False, long: bool = False) -> Stage:
     return Stage(name, name, list, lab=lab, long=long)
 
 
+ROOT = Path(__file__).resolve().parents[2]
 STAGES = [
     _stage("ruff"),
     _stage("unit"),
@@ -63,6 +66,11 @@ def _commands(*scripts: str) -> Callable[[], list[Command]]:
     return lambda: [Command(argv=("/bin/sh", "-c", script)) for script in scripts]
 
 
+def run_all(stages: list[Stage], logs: Path) -> Run:
+    runner = Runner(dict(os.environ), logs, verbose=False)
+    return run_side_by_side(stages, [], runner, Teller(len(stages), runner, verbose=False))
+
+
 def test_a_failed_stage_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stages = [
         Stage("good", "", _commands("true", "echo unseen")),
@@ -70,7 +78,7 @@ def test_a_failed_stage_does_not_stop_the_others(tmp_path: Path, capsys: pytest.
         Stage("raises", "", lambda: [Command(call=lambda: 1 // 0)]),
         Stage("last", "", _commands("true")),
     ]
-    status = summary(*run_all(stages, dict(os.environ), tmp_path, verbose=False), 60.0)
+    status = summary(run_all(stages, tmp_path), 60.0)
     lines = capsys.readouterr().out.splitlines()
     assert status == 1
     assert lines[-1] == "2 passed, 2 failed"
@@ -80,33 +88,69 @@ def test_a_failed_stage_does_not_stop_the_others(tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "never").exists()
 
 
-def test_without_a_machine_its_stages_are_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_comes_after_a_stage_that_failed_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stages = [
         Stage("lab-up", "", _commands("false"), lab=True),
-        Stage("molecule-nvme", "", _commands("true"), lab=True),
+        Stage("molecule-nvme", "", _commands("true"), lab=True, after=frozenset({"lab-up"})),
+        Stage("later", "", _commands("true"), after=frozenset({"molecule-nvme"})),
     ]
-    assert summary(*run_all(stages, dict(os.environ), tmp_path, verbose=False), 1.0) == 1
+    assert summary(run_all(stages, tmp_path), 1.0) == 1
     out = capsys.readouterr().out
-    assert "not run: molecule-nvme" in out
+    assert "not run: molecule-nvme: lab-up did not pass" in out
+    assert "not run: later: molecule-nvme did not pass" in out
     assert out.splitlines()[-1] == "0 passed, 1 failed"
 
 
+def test_the_last_line_counts_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "echo '===== 1 failed, 40 passed, 3 skipped, 2 warnings in 3.21s ====='"
+    stages = [Stage("tests", "", _commands(f"{said}; exit 1")), Stage("lint", "", _commands("true"))]
+    assert summary(run_all(stages, tmp_path), 1.0) == 1
+    out = capsys.readouterr().out
+    assert "40 passed, 1 failed, 3 skipped\n" in out
+    assert out.splitlines()[-1] == "41 passed, 1 failed, 3 skipped"
+
+
 def test_nothing_chosen_is_not_success() -> None:
-    assert summary([], [], 0.0) == 1
+    assert summary(Run(), 0.0) == 1
 
 
 def test_a_stage_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     stage = Stage("slow", "", _commands(f"sleep 60 & echo $! > {pid_file}; wait"), minutes=1 / 60)
     began = time.monotonic()
-    results, _not_run = run_all([stage], dict(os.environ), tmp_path, verbose=False)
+    run = run_all([stage], tmp_path)
     assert time.monotonic() - began < 15
-    assert "not done in time" in (results[0].error or "")
+    assert "not done in time" in (run.results[0].error or "")
     deadline = time.monotonic() + 5
     child = Path("/proc") / pid_file.read_text().strip() / "cmdline"
     while child.exists() and b"sleep" in child.read_bytes():
         assert time.monotonic() < deadline, "the child is still there"
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_every_stage_is_in_one_part_and_what_all_need_in_each(number: int) -> None:
+    stages = [*STAGES, Stage("lab-tests", "", list, lab=True, shared_out=True)]
+    names = [stage.name for stage in cut(stages, number, 3)]
+    assert {"lab-image", "lab-up", "lab-tests"} <= set(names)
+    dealt = [stage.name for part in (1, 2, 3) for stage in cut(stages, part, 3)]
+    assert all(dealt.count(stage.name) in (1, 3) for stage in stages)
+    assert {stage.name for stage in stages} == set(dealt)
+
+
+@pytest.mark.parametrize("words", [["--all", "--part", "5/4"], ["--all", "--part", "0/4"], ["--all", "--part", "two"], ["--part", "1/2"]])
+def test_a_part_that_makes_no_sense(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        arguments(words)
+    assert ended.value.code == 2 and "--part" in capsys.readouterr().err
+
+
+def test_a_second_machine_shares_what_is_costly_to_make(tmp_path: Path) -> None:
+    for _again in range(2):
+        first, second = caches_of(tmp_path, 2)
+        assert first == tmp_path and second.parent == tmp_path
+        (first / "image" / "made").touch()
+        assert (second / "image" / "made").exists() and not (second / "run").exists()
 
 
 def test_a_copy_holds_the_tracked_files_as_they_are_now(tmp_path: Path) -> None:
@@ -132,6 +176,14 @@ def test_scenarios_have_a_fixed_order(tmp_path: Path) -> None:
         (tmp_path / "molecule" / name / "molecule.yml").touch()
     (tmp_path / "molecule" / "lab").mkdir()
     assert scenarios_of(tmp_path) == ["nvme", "loop", "audit", "zoned"]
+
+
+def test_what_measures_is_alone_and_last() -> None:
+    stages = lab_stages(Places(ROOT, ROOT, ROOT, ROOT, ROOT), 2, Chosen())
+    alone = [stage.name for stage in stages if stage.alone]
+    assert set(alone) == {"molecule-simulated", "lab-measured"}
+    assert [stage.name for stage in stages][-len(alone) :] == alone
+    assert all(stage.after for stage in stages if stage.machines)
 
 
 def test_list_names_every_stage_once() -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from plumblab import counters, machine, plugging, process
+from plumblab import counters, machine, plugging, process, storage
 from plumblab import state as states
 from plumblab.disks import Disk as LabDisk
 from plumblab.disks import parse
@@ -166,6 +166,13 @@ class Bench:
             machine.power_cut(self.paths)
             state = machine.up(self.paths, machine.Wish())
             self._show([disk for disk in state.disks() if disk.name in self.disks])
+
+    def change(self, *disks: Disk, **settings: object) -> None:
+        """Change parameters of simulated SSDs, until their next start."""
+        with states.exclusive(self.paths):
+            attached = machine.attached(machine.require_up(self.paths), [disk.name for disk in disks])
+            for one in attached.values():
+                storage.change_simulated(self.paths, one, {name: str(value) for name, value in settings.items()})
 
     def simulated(self, disk: Disk) -> SimSSD:
         """The simulated SSD behind a disk."""
