@@ -326,7 +326,7 @@ def test_what_is_never_written_to(bench: Bench, harness: Harness, pair: tuple[Di
 def test_the_table_by_offset(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     disk = plugged["slow"]
     bench.change(disk, page_phase=512)
-    found = sweep(bench, harness, disk.path, disk, table=True, table_seconds=3)
+    found = sweep(bench, harness, disk.path, disk, table=True, table_seconds=8)
     print("\n" + "\n".join(found["report"]))
     rows = {row["offset_bytes"]: row for row in found["table"]}
     assert list(rows) == list(range(0, PAGE + 1, 512))

@@ -256,11 +256,12 @@ def shell(script, bin_path, **variables):
 
 @pytest.fixture
 def tools(tmp_path):
-    """blockdev that takes a file for a device."""
+    """blockdev that takes a file for a device, and udevadm, which need not be where unit tests run."""
     path = tmp_path / "bin"
     path.mkdir()
-    (path / "blockdev").write_text('#!/bin/sh\n[ "$1" = --rereadpt ] || stat -c %s "$2"\n')
-    (path / "blockdev").chmod(0o755)
+    for name, script in (("blockdev", '[ "$1" = --rereadpt ] || stat -c %s "$2"'), ("udevadm", '[ "$1" = settle ]')):
+        (path / name).write_text("#!/bin/sh\n%s\n" % script)
+        (path / name).chmod(0o755)
     return path
 
 
