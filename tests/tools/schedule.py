@@ -26,7 +26,7 @@ from stages import Command, Stage
 # Without a machine's work there are two processors for the rest, beside it there are only the gaps that it leaves.
 STATIC_AT_ONCE = 2
 STATIC_BESIDE_MACHINES = 1
-LOW_PRIORITY = 19
+LOW_PRIORITY = 5  # about a third of a share: lower, and tests that wait for something would wait in vain
 
 
 class StageFailed(Exception):
@@ -193,13 +193,18 @@ def run_all(stages: Sequence[Stage], machines: Sequence[Machine], runner: Runner
     ended: queue.SimpleQueue[tuple[Result, list[Machine]]] = queue.SimpleQueue()
     failed: set[str] = set()
 
+    quiet = not any(stage.machines and not stage.alone for stage in stages)
+
     def begin(stage: Stage) -> None:
-        taken, free[:] = free[: stage.machines], free[stage.machines :]
-        if stage.alone:
-            for machine in free:
+        nonlocal quiet
+        if stage.alone and not quiet:
+            for machine in machines:  # whole ones boot instead
                 machine.stop()
+            quiet = True
+        taken, free[:] = free[: stage.machines], free[stage.machines :]
+        env = environment_of(taken, small=len(machines) > 1 and not stage.alone)
         running.append(stage)
-        threading.Thread(target=lambda: ended.put((runner.run(stage, environment_of(taken)), taken)), daemon=True).start()
+        threading.Thread(target=lambda: ended.put((runner.run(stage, env), taken)), daemon=True).start()
 
     while waiting or running:
         while (blocked := next((stage for stage in waiting if stage.after & failed), None)) is not None:
@@ -220,9 +225,13 @@ def run_all(stages: Sequence[Stage], machines: Sequence[Machine], runner: Runner
     return run
 
 
-def environment_of(machines: Sequence[Machine]) -> dict[str, str]:
-    """What tells a stage which machines are its own: the first one as usual, and all of them for tests that share their work out."""
+def environment_of(machines: Sequence[Machine], small: bool) -> dict[str, str]:
+    """What tells a stage which machines are its own: the first one as usual, and all of them for tests that share their work out.
+
+    *small*: they boot with one processor. Where more processors are emulated than there are, one that holds a lock may wait for its turn
+    while others spin for the lock: two machines of two were slower than one after the other.
+    """
     if not machines:
         return {}
     caches = [str(machine.cache) for machine in machines]
-    return {"PLUMBLINE_CACHE": caches[0], "PLUMBLINE_CACHES": os.pathsep.join(caches)}
+    return {"PLUMBLINE_CACHE": caches[0], "PLUMBLINE_CACHES": os.pathsep.join(caches), **({"PLUMBLINE_LAB_CPUS": "1"} if small else {})}

@@ -51,7 +51,7 @@ class Stage:
     after: frozenset[str] = frozenset()  # stages that have to pass before
     long: bool = False
     shared_out: bool = False  # with --part its tests are cut into pieces, not the stages
-    minutes: float = 20  # then it hangs
+    minutes: float = 60  # then it hangs; beside others all takes longer
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,6 @@ def lab_stages(at: Places, machines: int, chosen: Chosen) -> list[Stage]:
                 after=up,
                 alone=_says(declared, "measures"),
                 long=_says(declared, "long"),
-                minutes=30,
             )
         )
     # A test file stays on one machine, since its tests share their disks.

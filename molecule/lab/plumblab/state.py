@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -28,7 +29,7 @@ class State:
     cloud_image: str | None = None
     accel: str = "tcg"
     memory_mib: int = 2048
-    cpus: int = 2
+    cpus: int = field(default_factory=lambda: int(os.environ.get("PLUMBLINE_LAB_CPUS", "2")))
     ssh_port: int = 0
     attached: list[dict[str, Any]] = field(default_factory=list)
     stored: list[dict[str, Any]] = field(default_factory=list)
