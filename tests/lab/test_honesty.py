@@ -85,7 +85,7 @@ def test_drives_are_classed(bench: Bench, harness: Harness, plugged: dict[str, D
     classed(bench, harness, plugged[name], kind, 1)
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=5)
 @pytest.mark.measured
 @by_kind
 def test_drives_are_classed_every_time(bench: Bench, harness: Harness, plugged: dict[str, Disk], name: str, kind: str) -> None:
@@ -181,7 +181,7 @@ def test_a_module_that_is_killed_leaves_the_cache_as_it_was(bench: Bench, harnes
             harness.must(f"({switched}; sleep 0.5; kill -KILL -- -{module}) > /dev/null 2>&1 &")
             with pytest.raises(HarnessError, match="returned -9"):
                 harness.module("sync_latency", {"path": AT, "rows": ["fdatasync"], "seconds": 1, "cache_states": True}, timeout=170)
-            bench.wait(f'test "$({question(disk)})" = on', 30)
+            bench.wait(f'test "$({question(disk)})" = on')
         assert "off" in lines, lines
         found = measure(harness, seconds=0.3)
         assert found["cache_states"]["honesty"]["ratio"]

@@ -94,7 +94,7 @@ def test_killed_at_every_step(
     figure("interrupted", boundaries=killer.boundaries, kills_at_them=killer.kills, other_stacks=0, bystanders_changed=0)
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=4)
 @by_layout
 def test_killed_at_random_times(
     bench: Bench, harness: Harness, undisturbed: Callable[[str], Any], legs: list[Disk], layout: str, figure: Callable[..., None]
@@ -203,7 +203,7 @@ def test_an_inactive_volume_that_is_not_just_ours_is_refused(bench: Bench, harne
 # --- the controller, and the power -----------------------------------------------------------------
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=3)
 @by_layout
 def test_the_controller_is_killed(harness: Harness, undisturbed: Callable[[str], Any], legs: list[Disk], layout: str, figure: Callable[..., None]) -> None:
     """The next run from this controller takes the lease over at once, says whose it was, and ends where an undisturbed one does."""
@@ -232,7 +232,7 @@ SIMULATED = {"page_size": 4096, "write_cache": 1, "cache_size": "64MiB", "writeb
 CUT_DISKS = [{"name": f"cut{n}", "bus": "scsi", "size": "96MiB", "serial": f"BUILDCUT{n}", "simulated": SIMULATED} for n in range(2)]
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=5)
 def test_the_power_is_cut(bench: Bench, harness: Harness, figure: Callable[..., None]) -> None:
     """Six times in the middle of a build, with drives that lose what they had not written: a table, a label or a journal may be there in part."""
     bench.replace(CUT_DISKS)

@@ -290,14 +290,14 @@ def test_crash_images(bench: Bench, harness: Harness, plugged: dict[str, Disk], 
     verdict(table[-1], state)
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=2)
 @by_state
 def test_many_crash_images(bench: Bench, harness: Harness, plugged: dict[str, Disk], state: State, table: list[Row], tmp_path: Path) -> None:
     table.append(take_images(bench, harness, state, MANY_IMAGES, tmp_path))
     verdict(table[-1], state)
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=3)
 @by_state
 def test_real_power_cuts(bench: Bench, harness: Harness, plugged: dict[str, Disk], state: State, table: list[Row]) -> None:
     """The machine and its drive, cut off; then the kernel's own journal replay at the next boot."""

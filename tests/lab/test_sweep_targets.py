@@ -181,7 +181,7 @@ def test_a_leg_of_two_that_is_off(bench: Bench, harness: Harness, pair: tuple[Di
 # --- load, loss ----------------------------------------------------------------------------------
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=3)
 def test_a_busy_volume(bench: Bench, harness: Harness, pair: tuple[Disk, Disk]) -> None:
     """Beside a load on the mounted filesystem: the right verdict, from at most 2 % of what the disks are asked for, as the host counts."""
     path = striped(harness, pair)
@@ -247,7 +247,7 @@ def test_killed_with_the_table_under_way(bench: Bench, harness: Harness, pair: t
     killed = guest.script(bench.paths, "for try in $(seq 150); do parent=$(ps -o ppid= -C fio) && kill -9 $parent && echo killed && break; sleep 0.2; done")
     probing.join(60)
     assert "killed" in killed and failed and "returned -9" in str(failed[0])
-    bench.wait("! pgrep fio", 5)
+    bench.wait("! pgrep fio")
     assert harness.must(left_over) == before
 
 
@@ -373,7 +373,7 @@ def test_the_classic_recipe_has_the_same_answer(bench: Bench, harness: Harness, 
     compare(bench, harness, plugged["slow"], 0.5)
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=10)
 def test_the_classic_recipe_takes_fifty_times_as_long(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     assert compare(bench, harness, plugged["slow"], RECIPE_SECONDS) >= 50
 

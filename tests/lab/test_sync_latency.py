@@ -126,14 +126,14 @@ def against_pg(harness: Harness, times: int, rows: list[str] | None = None) -> N
     assert not wrong, wrong
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=2)
 @pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_the_methods_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
     against_pg(harness, 3, METHODS)
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=8)
 @pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_all_rows_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
@@ -143,7 +143,7 @@ def test_all_rows_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> N
 # --- the write cache --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=2)
 @pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["consumer"], indirect=True)
 def test_without_its_cache_a_consumer_drive_collapses(bench: Bench, harness: Harness, mounted: Disk) -> None:

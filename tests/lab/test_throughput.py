@@ -116,7 +116,7 @@ def article() -> Iterator[dict[str, tuple[dict[str, Any], float]]]:
             )
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=3)
 @pytest.mark.measured
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("job", ["rand_write", "seq_write"])
@@ -226,13 +226,13 @@ def test_killed_in_the_middle(bench: Bench, harness: Harness, plugged: dict[str,
         free = harness.must("sync; stat -f -c '%f %d' /pl/data")
         before = harness.must(queues)
         background(harness, {"paths": ["/pl/data"], "scratch_size": "24MiB", "jobs": ["seq_read"], "nomerges": True, "block_seconds": 4})
-        bench.wait("pgrep -x fio", 30)
+        bench.wait("pgrep -x fio")
         assert harness.must(queues).split() == ["2", "2", "2"]
         assert harness.must("sync; stat -f -c '%f %d' /pl/data") != free, "there was no scratch file to begin with"
         harness.must("kill -KILL $(cat /run/measuring.pid)")
-        bench.wait("! pgrep -x fio && ! pgrep -f [m]easuring.py", 10)
+        bench.wait("! pgrep -x fio && ! pgrep -f [m]easuring.py")
         assert harness.must(queues) == before
-        bench.wait(f"sync; test \"$(stat -f -c '%f %d' /pl/data)\" = '{free.strip()}'", 10)
+        bench.wait(f"sync; test \"$(stat -f -c '%f %d' /pl/data)\" = '{free.strip()}'")
         assert harness.must("ipcs -m | grep -c '^0x' || true").strip() == "0"
 
 
@@ -363,12 +363,12 @@ def test_unplugged_in_the_middle(bench: Bench, harness: Harness, plugged: dict[s
     """One line with fio's own words, and no process behind."""
     disk = plugged["gone"]
     background(harness, {"volumes": [disk.path], "jobs": ["rand_read"], "block_seconds": 5})
-    bench.wait("pgrep -x fio", 30)
+    bench.wait("pgrep -x fio")
     time.sleep(1)
     try:
         with states.exclusive(bench.paths):
             plugging.detach(bench.paths, [disk.name], release=False)
-        bench.wait("! pgrep -x fio && ! pgrep -f [m]easuring.py", 60)
+        bench.wait("! pgrep -x fio && ! pgrep -f [m]easuring.py")
         said_there = harness.must("cat /run/measuring.json /run/measuring.err")
         found = json.loads(harness.must("cat /run/measuring.json"))
         assert "Traceback" not in said_there

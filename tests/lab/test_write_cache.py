@@ -244,7 +244,7 @@ def witness(harness: Harness, kind: str, disk: Disk) -> None:
     # The filesystem is on the whole disk, so that nothing but the disk's own event stands between it and the mount.
     harness.must(
         f"mkfs.ext4 -q -F {link(disk)}; udevadm settle; mkdir -p /pl/{disk.name}; uuid=$(blkid -o value -s UUID {link(disk)})\n"
-        f"echo UUID=$uuid /pl/{disk.name} ext4 noatime,nofail,x-systemd.device-timeout=60s 0 0 >> /etc/fstab\n"
+        f"echo UUID=$uuid /pl/{disk.name} ext4 noatime,nofail,x-systemd.device-timeout=300s 0 0 >> /etc/fstab\n"
         f"device=$(systemd-escape --path --suffix=device /dev/disk/by-uuid/$uuid)\n"
         f"cat > /etc/systemd/system/lab-witness-{disk.name}.service <<UNIT\n[Unit]\nDefaultDependencies=no\nAfter=$device\nRequires=$device\n"
         f"[Service]\nType=oneshot\nExecStart=/bin/bash /etc/lab-witness-{disk.name}\nUNIT\n"
@@ -257,7 +257,7 @@ def witness(harness: Harness, kind: str, disk: Disk) -> None:
 
 def witnessed(bench: Bench, disk: Disk) -> str:
     """What the drive said before the mount."""
-    bench.wait(f"systemctl is-active --quiet pl-{disk.name}.mount", 60)
+    bench.wait(f"systemctl is-active --quiet pl-{disk.name}.mount", 300)
     return bench.guest.must(f"cat /run/witness-{disk.name}").strip()
 
 
@@ -280,10 +280,13 @@ def states(harness: Harness, bench: Bench, kinds: Sequence[str] = KINDS) -> list
 
 
 def until_off(harness: Harness, bench: Bench, kinds: Sequence[str], seconds: float) -> float:
-    """How long until the kept drives are off again."""
+    """How long until the kept drives are off again: at most so many seconds, and as long as the host takes to look a few times."""
     begin = time.monotonic()
-    while any(first != "off" for first, _second in states(harness, bench, kinds)):
-        assert time.monotonic() - begin < seconds, f"not off after {seconds} s: {states(harness, bench, kinds)}"
+    off = [first for first, _second in states(harness, bench, kinds)]
+    limit = seconds + 3 * (time.monotonic() - begin)
+    while set(off) != {"off"}:
+        assert time.monotonic() - begin < limit, f"not off after {limit:.0f} s: {off}"
+        off = [first for first, _second in states(harness, bench, kinds)]
     return time.monotonic() - begin
 
 
@@ -395,7 +398,7 @@ def test_after_a_new_boot_it_is_off_before_the_mount(harness: Harness, kept: Ben
     booted(harness, kept)
 
 
-@pytest.mark.long
+@pytest.mark.long(minutes=8)
 def test_five_of_five(harness: Harness, kept: Bench) -> None:
     """Boot, plugging, a controller's reset and a default that came back without an event, five times each."""
     for _turn in range(5):

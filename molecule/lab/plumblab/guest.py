@@ -52,7 +52,7 @@ def ssh_words(paths: Paths) -> list[str]:
     return ["ssh", "-F", str(paths.ssh_config), ALIAS]
 
 
-def execute(paths: Paths, command: str, stdin: str = "", timeout_seconds: float = 60) -> str:
+def execute(paths: Paths, command: str, stdin: str = "", timeout_seconds: float = 180) -> str:
     """Standard output of a shell command in the guest that has to succeed."""
     try:
         done = subprocess.run([*ssh_words(paths), command], input=stdin, capture_output=True, text=True, timeout=timeout_seconds, check=False)
@@ -64,7 +64,7 @@ def execute(paths: Paths, command: str, stdin: str = "", timeout_seconds: float 
     return done.stdout
 
 
-def script(paths: Paths, text: str, *arguments: str, timeout_seconds: float = 60) -> str:
+def script(paths: Paths, text: str, *arguments: str, timeout_seconds: float = 180) -> str:
     """The output of a shell script that is handed to the guest; one round trip."""
     quoted = " ".join("'" + argument.replace("'", "'\\''") + "'" for argument in arguments)
     return execute(paths, f"sh -s -- {quoted}", stdin=text, timeout_seconds=timeout_seconds)
@@ -104,7 +104,7 @@ def wait_up(paths: Paths, port: int, timeout_seconds: float) -> float:
     begin = time.monotonic()
     while True:
         if answers(port):
-            execute(paths, "test -e /etc/plumbline-lab", timeout_seconds=60)
+            execute(paths, "test -e /etc/plumbline-lab", timeout_seconds=180)
             return time.monotonic() - begin
         if running_pid(paths) is None:
             raise LabError(f"QEMU ended while the guest booted; its console:\n{console_tail(paths)}")

@@ -40,10 +40,10 @@ END
 turn=0
 while scan; ! all_there "$@"; do
     turn=$((turn + 1))
-    [ "$turn" -lt 150 ] || { echo "not shown after 30 s; shown are: $seen" >&2; exit 1; }
+    [ "$turn" -lt 600 ] || { echo "not shown after 120 s; shown are: $seen" >&2; exit 1; }
     sleep 0.2
 done
-udevadm settle --timeout=30
+udevadm settle --timeout=120
 echo "$seen" | sed -n 's/^\(..*\)/disk \1/p'
 find /dev/disk/by-id -type l -printf 'link %l %f\n' | sed 's,link ../../,link ,'
 """
@@ -64,7 +64,7 @@ $seen
 END
     [ -n "$left" ] || exit 0
     turn=$((turn + 1))
-    [ "$turn" -lt 150 ] || { echo "still shown after 30 s:$left" >&2; exit 1; }
+    [ "$turn" -lt 600 ] || { echo "still shown after 120 s:$left" >&2; exit 1; }
     sleep 0.2
 done
 """

@@ -20,7 +20,7 @@ from .errors import LabError
 from .paths import Paths
 from .state import State
 
-BOOT_SECONDS = {"kvm": 60.0, "tcg": 240.0}
+BOOT_SECONDS = {"kvm": 60.0, "tcg": 480.0}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from .paths import Paths
 from .qmp import Qmp
 from .state import State
 
-_EVENT_SECONDS = 45
+_EVENT_SECONDS = 120
 
 
 def attach(paths: Paths, disks: list[Disk], fresh: bool) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def detach(paths: Paths, names: list[str] | None, release: bool = True) -> None:
 
 def release_all(paths: Paths, disks: Iterable[Disk], everything: bool) -> None:
     """Unmount and take down in the guest whatever stands on the disks."""
-    guest.script(paths, guest_scripts.RELEASE, "all" if everything else "some", *(disk.serial for disk in disks), timeout_seconds=120)
+    guest.script(paths, guest_scripts.RELEASE, "all" if everything else "some", *(disk.serial for disk in disks), timeout_seconds=300)
 
 
 def _pull(paths: Paths, state: State, disks: list[Disk]) -> None:

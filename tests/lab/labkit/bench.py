@@ -20,6 +20,7 @@ from .harness import HOME, Harness
 
 MIB = 1 << 20
 BATCH = 6
+SPARE = 4  # disks that stay plugged though a file of tests has no use for them: each plan reads all that there are
 
 
 @dataclass(frozen=True)
@@ -89,12 +90,15 @@ class Bench:
     def _replug(self, wanted: list[LabDisk]) -> dict[str, Any]:
         """Attach what is not there, a few disks at a time, since each new one keeps the guest's udev busy for a while.
 
-        A disk that is declared exactly so already stays (clean() has emptied it). Other SCSI disks stay plugged, unused,
+        A disk that is declared exactly so already stays (clean() has emptied it). A few other SCSI disks stay plugged, unused,
         for a later file of tests, unless they are in the way; NVMe slots are few, so those go.
         """
         old = machine.require_up(self.paths).disks()
         names, serials = {disk.name for disk in wanted}, {disk.serial for disk in wanted}
-        gone = [disk.name for disk in old if disk not in wanted and (disk.bus == "nvme" or disk.name in names or disk.serial in serials or not wanted)]
+        others = [disk for disk in old if disk not in wanted]
+        may_stay = [disk.name for disk in others if disk.bus != "nvme" and disk.name not in names and disk.serial not in serials]
+        stay = may_stay[:SPARE] if wanted else []
+        gone = [disk.name for disk in others if disk.name not in stay]
         for at in range(0, len(gone), BATCH):
             # What clean() has taken down need not be looked at again; the first time it is not known what stands there.
             plugging.detach(self.paths, gone[at : at + BATCH], release=not self.disks)
@@ -179,10 +183,10 @@ class Bench:
         return SimSSD.open(self.paths.disks, disk.name)
 
     def _settle(self) -> None:
-        self.guest.must("sync; udevadm settle --timeout=30")
+        self.guest.must("sync; udevadm settle --timeout=120")
 
-    def wait(self, command: str, seconds: float = 10) -> None:
-        """Until a shell command in the guest succeeds."""
+    def wait(self, command: str, seconds: float = 60) -> None:
+        """Until a shell command in the guest succeeds. *seconds* end what hangs; a slow host may need many of them."""
         end = time.monotonic() + seconds
         while self.guest.run(command)[0]:
             assert time.monotonic() < end, f"not within {seconds} s: {command}"

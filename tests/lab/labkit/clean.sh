@@ -38,18 +38,22 @@ if [ "$what" = all ] && compgen -G '/etc/*/*/*plumbline-write-cache*' > /dev/nul
     udevadm control --reload
     reload=yes
 fi
-# Which disk it is, and how many sectors of it were written and discarded so far, by the kernel's own count.
-written() {
-    local writes discards
+# Sets $written: which disk it is, and how many sectors of it were written and discarded so far, by the kernel's own count.
+count_written() {
+    local number writes discards
     read -r _ _ _ _ _ _ writes _ _ _ _ _ _ discards _ < "/sys/block/$1/stat"
-    echo "$(< "/sys/block/$1/diskseq") $writes $discards"
+    read -r number < "/sys/block/$1/diskseq"
+    written="$number $writes $discards"
 }
 
-# What was cleaned and has not been written to since is clean.
+# What was cleaned and has not been written to since is clean. Asked of many disks after each test, so that it starts no process.
 untouched() {
-    local at=/sys/block/$1
-    [ "$(< "$at/ro")" = 0 ] && ! compgen -G "$at/holders/*" > /dev/null && ! compgen -G "$at/$1*/partition" > /dev/null \
-        && [ "$(written "$1")" = "$(cat "/run/plumbline-clean/$1" 2> /dev/null)" ]
+    local at=/sys/block/$1 before= read_only
+    read -r read_only < "$at/ro"
+    [ "$read_only" = 0 ] && ! compgen -G "$at/holders/*" > /dev/null && ! compgen -G "$at/$1*/partition" > /dev/null || return 1
+    [ -e "/run/plumbline-clean/$1" ] && read -r before < "/run/plumbline-clean/$1"
+    count_written "$1"
+    [ "$written" = "$before" ]
 }
 
 mkdir -p /run/plumbline-clean
@@ -68,7 +72,8 @@ for disk in "$@"; do
         || blkdiscard --force --zeroout "/dev/$name" || exit 1
     blockdev --flushbufs "/dev/$name"
     compgen -G "/sys/block/$name/$name*/partition" > /dev/null && partx --delete "/dev/$name" 2>/dev/null
-    written "$name" > "/run/plumbline-clean/$name"
+    count_written "$name"
+    echo "$written" > "/run/plumbline-clean/$name"
 done
 if [ "$what" = all ]; then
     rm -rf /etc/lvm/archive/* /etc/lvm/backup/* /etc/lvm/devices/system.devices /run/lvm/pvs_online/* /run/lvm/vgs_online/* /run/lvm/pvs_lookup/*
@@ -76,5 +81,5 @@ if [ "$what" = all ]; then
     if [ -d /pl ]; then chattr -R -i /pl; rm -rf --one-file-system /pl; fi
     [ -z "$reload" ] || systemctl daemon-reload
 fi
-udevadm settle --timeout=30
+udevadm settle --timeout=120
 exit 0

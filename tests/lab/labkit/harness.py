@@ -69,7 +69,7 @@ class Harness:
         """Copy the code into the guest and start the server; refuses a machine without the lab's mark."""
         words = guest.ssh_words(self._paths)
         put = f"test -e /etc/plumbline-lab || exit 3; rm -rf {HOME}; mkdir -m 0700 {HOME}; tar -xzf - -C {HOME}"
-        done = subprocess.run([*words, put], input=bundle(), capture_output=True, check=False, timeout=120)
+        done = subprocess.run([*words, put], input=bundle(), capture_output=True, check=False, timeout=300)
         if done.returncode == 3:
             raise HarnessError("the guest has no /etc/plumbline-lab: this is not the lab's machine")
         if done.returncode:
@@ -85,12 +85,12 @@ class Harness:
             self._server.wait(timeout=20)
             self._server = None
 
-    def module(self, name: str, args: Mapping[str, Any], check: bool = False, env: Mapping[str, str] | None = None, timeout: float = 180) -> dict[str, Any]:
+    def module(self, name: str, args: Mapping[str, Any], check: bool = False, env: Mapping[str, str] | None = None, timeout: float = 400) -> dict[str, Any]:
         """The result of a module, by its short name (ours) or its full one. A failure is a result, too; a traceback is not."""
         full = name if "." in name else f"plumbline.ssd.{name}"
         return self._result(full, self._call({"module": full, "args": dict(args), "check": check, "diff": True}, env, timeout))
 
-    def together(self, name: str, *args: Mapping[str, Any], timeout: float = 180) -> list[dict[str, Any]]:
+    def together(self, name: str, *args: Mapping[str, Any], timeout: float = 400) -> list[dict[str, Any]]:
         """The results of one of our modules, called at the same time with each of *args*."""
         full = f"plumbline.ssd.{name}"
         calls = [{"module": full, "args": dict(one)} for one in args]
@@ -112,12 +112,12 @@ class Harness:
         result["traceback"] = answer["err"] if "Traceback" in answer["err"] else ""
         return result
 
-    def run(self, command: str, timeout: float = 120) -> tuple[int, str, str]:
+    def run(self, command: str, timeout: float = 300) -> tuple[int, str, str]:
         """A shell command as root: return code, standard output, standard error."""
         answer = self._call({"command": command}, None, timeout)
         return answer["rc"], answer["out"], answer["err"]
 
-    def must(self, command: str, timeout: float = 120) -> str:
+    def must(self, command: str, timeout: float = 300) -> str:
         """The standard output of a shell command that has to succeed (each line of it: `set -e`)."""
         code, out, err = self.run("set -e\n" + command, timeout)
         if code:
