@@ -53,6 +53,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Some of the tests may have none that measures, or none but those; all of them cannot."""
+    if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and {"PLUMBLINE_CHANGED", "PLUMBLINE_PART"} & os.environ.keys():
+        session.exitstatus = pytest.ExitCode.OK
+
+
 @pytest.fixture(scope="session")
 def bench() -> Iterator[Bench]:
     """The machine, up, with the harness connected; its disks are gone afterwards."""

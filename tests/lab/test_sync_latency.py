@@ -172,13 +172,13 @@ def test_without_its_cache_a_consumer_drive_collapses(bench: Bench, harness: Har
 @pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_thresholds(harness: Harness, mounted: Disk) -> None:
-    """Against what was measured just before: a part of it passes, its double fails, in operations and in milliseconds."""
+    """Against what was measured just before: half of it passes, its double fails, in operations and in milliseconds."""
     before = measure(harness, ["fdatasync"], seconds=0.5, max_p99_ms={"fdatasync": 10000})
     (row,) = before["rows"]
     assert before["verdict"] == "pass" and row["ops"] >= 299, "a row with a p99 threshold goes on until it has its operations"
     assert row["p50_us"] >= 7000 and row["p99_us"] >= row["p50_us"] and row["p999_us"] is None
     ops, p99 = row["ops_per_sec"], row["p99_us"] / 1000
-    good = measure(harness, ["fdatasync"], min_ops={"fdatasync": ops / 4}, max_p99_ms={"fdatasync": p99 * 20})
+    good = measure(harness, ["fdatasync"], min_ops={"fdatasync": ops / 2}, max_p99_ms={"fdatasync": p99 * 3})
     assert (good["verdict"], len(good["reasons"])) == ("pass", 2), good["reasons"]
     limits = {"fdatasync": row["p50_us"] / 2000}
     slow = measure(harness, ["fdatasync", "fsync"], min_ops={"fdatasync": ops * 2, "fsync": 1}, max_p99_ms=limits)

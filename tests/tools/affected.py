@@ -88,7 +88,9 @@ class Affected:
         return sorted(name for name in self.files if name.startswith("tests/unit/") and _is_test(name))
 
     def lab_tests(self) -> list[str]:
-        """The lab's test files to run."""
+        """The lab's test files to run; the whole folder where a stage of the lab is affected as such."""
+        if self.stages & {LAB, "lab-tests"}:
+            return ["tests/lab"]
         return sorted(name for name in self.files if name.startswith("tests/lab/") and _is_test(name))
 
     def wants(self, stage: str, needs_machine: bool) -> bool:

@@ -95,6 +95,8 @@ def environment(places: Places, asked: argparse.Namespace) -> dict[str, str]:
     env["LC_ALL"] = "C.UTF-8"
     if asked.all:
         env["PLUMBLINE_ALL"] = "1"
+    if asked.changed is not None:
+        env["PLUMBLINE_CHANGED"] = "1"
     if asked.part:
         env["PLUMBLINE_PART"] = "{}/{}".format(*asked.part)
     return env

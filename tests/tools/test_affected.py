@@ -65,6 +65,12 @@ def test_what_a_change_affects(uses: Uses, changed: str, stages: str, others: st
     assert not set(other_lab.split()) & tests, tests
 
 
+@pytest.mark.parametrize("changed", ["tests/lab/conftest.py", "molecule/shared/proofs.py", "molecule/lab/plumblab/qemu.py"])
+def test_what_all_lab_tests_share_chooses_all_of_them(uses: Uses, changed: str) -> None:
+    """And never none, which pytest takes for every test there is."""
+    assert affected(uses, [changed]).lab_tests() == ["tests/lab"]
+
+
 def test_a_unit_test_is_chosen_by_its_imports(uses: Uses) -> None:
     names = affected(uses, ["plugins/module_utils/_syncprobe.py"]).unit_tests()
     assert "tests/unit/plugins/module_utils/test_syncprobe.py" in names
