@@ -165,7 +165,7 @@ def caches_of(cache: Path, machines: int) -> list[Path]:
     for number in range(2, machines + 1):
         own = cache / f"machine-{number}"
         own.mkdir(exist_ok=True)
-        for name in ("image", "ssh", "simssd"):
+        for name in ("image", "ssh", "simssd", "qemu"):
             (cache / name).mkdir(exist_ok=True, mode=0o700 if name == "ssh" else 0o755)
             if not (own / name).is_symlink():
                 (own / name).symlink_to(Path("..") / name)

@@ -59,8 +59,17 @@ def for_suite(entries: Iterable[dict[str, str]], host_suite: str, suite: str) ->
     Debian's are those with the component main, a suite named after the host's
     release, and Debian's keyring (or none named). Raises LabError where there is none.
     """
-    known = {host_suite + archive: suite + archive for archive in _ARCHIVES}
-    known.update({"stable" + archive: suite + archive for archive in _ARCHIVES})
+    return _moved(entries, host_suite, {archive: suite + archive for archive in _ARCHIVES})
+
+
+def backports(entries: Iterable[dict[str, str]], host_suite: str) -> str:
+    """A .sources text with the backports of the host's release, from the same archives. Raises LabError like for_suite."""
+    return _moved(entries, host_suite, {"": f"{host_suite}-backports"})
+
+
+def _moved(entries: Iterable[dict[str, str]], host_suite: str, wanted: dict[str, str]) -> str:
+    """The Debian archives among the entries; `wanted` maps what follows the host's suite in its name to the new suite."""
+    known = {name + archive: suite for name in (host_suite, "stable") for archive, suite in wanted.items()}
     stanzas = []
     for entry in entries:
         if "deb" not in entry.get("types", "").split() or "main" not in entry.get("components", "").split():
@@ -74,7 +83,7 @@ def for_suite(entries: Iterable[dict[str, str]], host_suite: str, suite: str) ->
         if suites:
             stanzas.append(f"Types: deb\nURIs: {entry['uris']}\nSuites: {' '.join(suites)}\nComponents: main\nSigned-By: {KEYRING}\n")
     if not stanzas:
-        raise LabError(f"no Debian archive for {host_suite} was found in the apt sources below {APT}; the image is built from those")
+        raise LabError(f"no Debian archive for {host_suite} was found in the apt sources below {APT}; the lab takes its packages from those")
     return "\n".join(stanzas)
 
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import counters, disks, guest, host_packages, image, machine, plugging, storage
+from . import counters, disks, emulator, guest, host_packages, image, machine, plugging, storage
 from . import state as states
 from .errors import LabError
 from .paths import Paths
@@ -156,6 +156,7 @@ def _changing(paths: Paths, options: argparse.Namespace) -> None:
         if options.install:
             host_packages.install(lacking)
     elif options.verb == "image":
+        emulator.ensure(paths)
         print(image.ensure(paths, options.suite).root.parent)
     elif options.verb == "up":
         _up(paths, options)

@@ -11,7 +11,7 @@ from pathlib import Path
 from .errors import LabError
 
 
-def run(argv: Sequence[str | Path], stdin: str | None = None, timeout_seconds: float = 600) -> str:
+def run(argv: Sequence[str | Path], stdin: str | None = None, timeout_seconds: float = 600, cwd: Path | None = None) -> str:
     """Standard output of a program that has to succeed."""
     words = [str(word) for word in argv]
     try:
@@ -24,6 +24,7 @@ def run(argv: Sequence[str | Path], stdin: str | None = None, timeout_seconds: f
             timeout=timeout_seconds,
             check=False,
             env={**os.environ, "LC_ALL": "C"},
+            cwd=cwd,
         )
     except FileNotFoundError as error:
         raise LabError(f"{words[0]} is not installed; run: lab.py packages --install") from error

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import cloud, guest, image, process, qemu, storage
+from . import cloud, emulator, guest, image, process, qemu, storage
 from . import state as states
 from .commands import run
 from .disks import Disk
@@ -146,7 +146,7 @@ def _start(paths: Paths, state: State, root: image.Image) -> None:
     paths.known_hosts.unlink(missing_ok=True)
     disks = state.disks()
     backing = {disk.name: storage.prepare(paths, disk, fresh=False) for disk in disks}
-    words = qemu.machine(paths, root, state.accel, state.memory_mib, state.cpus, state.ssh_port)
+    words = qemu.machine(paths, emulator.find(paths), root, state.accel, state.memory_mib, state.cpus, state.ssh_port)
     states.save(paths, state)
     run(words + qemu.boot_disks(disks, state.slots, backing), timeout_seconds=60)
 

@@ -28,6 +28,10 @@ class Paths:
         return self.cache / "image"
 
     @property
+    def emulators(self) -> Path:
+        return self.cache / "qemu"
+
+    @property
     def key(self) -> Path:
         return self.cache / "ssh" / "id_ed25519"
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,13 +126,14 @@ def acceleration(name: str) -> list[str]:
     """The words that choose KVM or TCG."""
     if name == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
-    return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+    # Without erms and fsrm kernel and libc copy with SSE instead of `rep movsb`, which TCG carries out byte by byte: five times as fast.
+    return ["-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm"]
 
 
-def machine(paths: Paths, image: Image, accel: str, memory_mib: int, cpus: int, ssh_port: int) -> list[str]:
-    """The whole command line but for the disks under test."""
+def machine(paths: Paths, emulator: Sequence[str], image: Image, accel: str, memory_mib: int, cpus: int, ssh_port: int) -> list[str]:
+    """The whole command line but for the disks under test. `emulator`: the program and where its data are."""
     words = [
-        "qemu-system-x86_64", "-name", "plumbline-lab", "-nodefaults", "-no-user-config", "-display", "none",
+        *emulator, "-name", "plumbline-lab", "-nodefaults", "-no-user-config", "-display", "none",
         "-machine", "q35", *acceleration(accel), "-m", str(memory_mib), "-smp", str(cpus),
         "-serial", f"file:{paths.console}", "-qmp", f"unix:{paths.qmp},server=on,wait=off",
         "-pidfile", str(paths.pid), "-daemonize",
