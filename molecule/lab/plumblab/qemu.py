@@ -166,9 +166,11 @@ def machine(paths: Paths, emulator: Sequence[str], image: Image, accel: str, mem
 # tsc=reliable: a guest of more than one processor that is not Intel's distrusts its TSC (unsynchronized_tsc() in arch/x86/kernel/tsc.c) and
 # reads the HPET instead, an exit to QEMU at each look at the clock, which takes some three times as long. QEMU gives all
 # processors of a machine one TSC that never goes back (cpu_get_ticks() in softmmu/cpus.c).
+# nvme_core.multipath=N: the controllers of newer QEMUs say that their subsystem may have more than one (CMIC bit 1); the kernel would put
+# each disk behind a multipath device, and its own name would be hidden. Most SSDs have one port, and so have the lab's.
 KERNEL_LINE = (
     "root=/dev/vda rw rootfstype=ext4 console=ttyS0 net.ifnames=0 loglevel=4 mitigations=off audit=0 "
-    "random.trust_cpu=on no_timer_check tsc=reliable fsck.mode=skip systemd.show_status=auto"
+    "random.trust_cpu=on no_timer_check tsc=reliable fsck.mode=skip systemd.show_status=auto nvme_core.multipath=N"
 )
 
 
