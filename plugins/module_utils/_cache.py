@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._ata import AtaCache
-from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, WRITE_BACK, WRITE_THROUGH, droppers, name_mapped, unflushed
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, WRITE_BACK, WRITE_THROUGH, droppers, name_mapped, state_of, unflushed
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import CachingPage
 
@@ -99,13 +99,6 @@ def all_paths(caches: Sequence[WriteCache]) -> WriteCache:
         protected=every([one.protected for one in caches]),
         fault=fault,
     )
-
-
-def state_of(cache: WriteCache) -> str:
-    """``on``, ``off``, ``none`` (nothing that a power cut empties) or ``unknown``."""
-    if cache.present is False:
-        return "none"
-    return {True: "on", False: "off", None: "unknown"}[cache.enabled]
 
 
 def as_facts(cache: Optional[WriteCache], belief: str) -> Dict[str, Any]:

@@ -19,7 +19,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _cache, _cacheio, _cachekeep, _guards, _sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, droppers, name_mapped
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, droppers, name_mapped, state_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation, WriteCache
 
@@ -384,9 +384,9 @@ def put_back(run: Runner, tools: Mapping[str, str], drive: Drive) -> bool:
     if drive.before.saved is not None and found.saved != drive.before.saved:
         set_drive(run, tools, drive, "on" if drive.before.saved else "off", True)
     if _cacheio.read_cache(drive.node).enabled != drive.before.enabled:
-        set_drive(run, tools, drive, _cache.state_of(drive.before), False)
+        set_drive(run, tools, drive, state_of(drive.before), False)
     # The kernel may have looked meanwhile, and would go on believing that there is nothing to flush.
-    settle_belief(drive._replace(asked=drive.asked._replace(state=_cache.state_of(drive.before))), _cacheio.read_cache(drive.node))
+    settle_belief(drive._replace(asked=drive.asked._replace(state=state_of(drive.before))), _cacheio.read_cache(drive.node))
     return True
 
 
@@ -401,11 +401,11 @@ def set_drive(run: Runner, tools: Mapping[str, str], drive: Drive, state: str, s
         found = _cacheio.read_cache(drive.node)
         if found.fault:
             raise PlumblineError("%s: told to switch its write cache %s, %s; look for it and run again" % (drive.name, state, found.fault))
-        if code and _cache.state_of(found) != state:
+        if code and state_of(found) != state:
             said = " ".join((err or out).split())[:200] or "return code %d" % code
             raise PlumblineError(
                 "%s: its write cache is %s and %s refused to change it: %s; wanted %s; write keep for this drive"
-                % (drive.name, _cache.state_of(found), os.path.basename(tool), said, state)
+                % (drive.name, state_of(found), os.path.basename(tool), said, state)
             )
     _confirm(drive, state, "it took the command without an error and its write cache is %s; wanted %s; write keep for this drive, or ask its vendor")
     if state == "off":
@@ -430,8 +430,8 @@ def _confirm(drive: Drive, state: str, words: str) -> WriteCache:
     found = _cacheio.read_cache(drive.node)
     if found.fault:
         raise PlumblineError("%s: %s after its write cache was set; wanted %s; look for it and run again" % (drive.name, found.fault, state))
-    if _cache.state_of(found) != state:
-        raise PlumblineError("%s: %s" % (drive.name, words % (_cache.state_of(found), state)))
+    if state_of(found) != state:
+        raise PlumblineError("%s: %s" % (drive.name, words % (state_of(found), state)))
     return found
 
 
@@ -495,9 +495,9 @@ def describe(
 ) -> Dict[str, Any]:
     """One drive as the module returns it."""
     key = drive.node.identity.key
-    before = _cache.state_of(drive.before)
+    before = state_of(drive.before)
     will = drive.asked.state if drive.verdict.set else before
-    after = will if dry and before in ("on", "off") else _cache.state_of(found)
+    after = will if dry and before in ("on", "off") else state_of(found)
     kept = entries[key].state if key in entries else ""
     return {
         **_cache.as_facts(found, belief),

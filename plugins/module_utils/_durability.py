@@ -101,13 +101,11 @@ class Risk(NamedTuple):
         return self.option in _BARRIERS
 
 
-def cache_state(cache: WriteCache) -> str:
-    """``none``, ``off``, ``on`` or ``unknown``: what is volatile in a drive. A cache that is there, in a state that is not known, may be on."""
+def state_of(cache: WriteCache) -> str:
+    """``on``, ``off``, ``none`` (nothing that a power cut empties) or ``unknown``, which is never taken for one of the others."""
     if cache.present is False:
         return "none"
-    if cache.enabled is False:
-        return "off"
-    return "on" if cache.present or cache.enabled else "unknown"
+    return {True: "on", False: "off", None: "unknown"}[cache.enabled]
 
 
 def _protection(cache: WriteCache, stated: bool) -> str:
@@ -121,15 +119,15 @@ def _protection(cache: WriteCache, stated: bool) -> str:
 
 def _words(cache: WriteCache, state: str) -> str:
     if state == "on":
-        return "its write cache %s on" % ("is" if cache.enabled else "may be")
+        return "its write cache is on"
     if state == "off":
         return "its write cache is off, and %s" % ("saved so in the drive" if cache.saved is False else "a reset can bring it back")
-    return "its write cache could not be read"
+    return "its write cache may be on" if cache.present else "its write cache could not be read"
 
 
 def judge_cache(cache: WriteCache, stated: bool, barriers: bool, belief: str, accept: Sequence[str] = (), follows: bool = False) -> Judgement:
     """The durability table: one answer for every combination of what is known of a drive."""
-    state = cache_state(cache)
+    state = state_of(cache)
     if state == "none":
         return Judgement("no_volatile_cache", OK, "it has no volatile write cache")
     if barriers:
@@ -153,7 +151,7 @@ def _judge_flushed(cache: WriteCache, state: str, belief: str, follows: bool) ->
         return Judgement("cache_off_unflushed", WARNING, "%s, while %s" % (words, dropped))
     if belief == WRITE_BACK:
         return Judgement("flushed", OK, "%s; the kernel flushes it" % words)
-    if belief == WRITE_THROUGH and state == "on" and cache.enabled:
+    if belief == WRITE_THROUGH and state == "on":
         return Judgement("flushes_dropped", CRITICAL, "%s, and %s: a power cut loses what was acknowledged" % (words, dropped))
     return Judgement("unknown", WARNING, "%s, and %s" % (words, dropped))
 

@@ -245,7 +245,7 @@ class Session:
         """All blocks of one job, within so many seconds."""
         load, count = self.load(job)
         places = {side: self.places(side, count) for side in (_throughput.LEGS, _throughput.VOLUMES)}
-        turn = 2 if stored else len(_throughput.QUADRUPLE)
+        turn = _throughput.blocks_of_turn(stored)
         deadline = time.monotonic() + seconds
         costs = [(self.ramp + self.wanted.block_seconds, 0)]  # seconds and bytes of each block
         asked = [0]

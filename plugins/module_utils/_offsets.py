@@ -19,6 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._errors import Plumb
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe, observe_maps
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import INCONCLUSIVE
 
 
 def sweep(run: Runner, run_fio: Callable[[float], Runner], path: str, params: Mapping[str, Any], check: bool) -> Dict[str, Any]:
@@ -66,7 +67,7 @@ def _unmeasured(path: str) -> Dict[str, Any]:
     """What check mode returns for a directory, on which a scratch file would have to be written."""
     why = "check mode: nothing is written, so there is no scratch file and nothing was measured"
     numbers = {"phase_bytes": 0, "grain_bytes": 0, "ratio": 1.0, "expected_bytes": -1, "reads": 0, "read_bytes": 0, "seconds": 0.0, "share": 0.0}
-    return dict(numbers, verdict=_sweep.INCONCLUSIVE, contradicts=False, legs=[], reasons=[why], report=["%s: %s" % (path, why)])
+    return dict(numbers, verdict=INCONCLUSIVE, contradicts=False, legs=[], reasons=[why], report=["%s: %s" % (path, why)])
 
 
 def _write(
@@ -78,7 +79,7 @@ def _write(
         raise PlumblineError("write: %s; wanted a partition or a logical volume, and no layers" % what)
     if check:
         _writing.check(run, seen, target)
-        return _probe.Measured(_sweep.Verdict(_sweep.INCONCLUSIVE, why="nothing is written in check mode"), 0.0)
+        return _probe.Measured(_sweep.Verdict(INCONCLUSIVE, why="nothing is written in check mode"), 0.0)
     return _probe.measure(target, options, limits, _writing.maker(run, seen))
 
 

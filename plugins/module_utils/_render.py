@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._cache import state_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import state_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import shown
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import BLOCK, Plan, StackPlan, ext4_geometry

@@ -23,10 +23,10 @@ import sys
 from typing import Callable, Generator, List, NamedTuple, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import INCONCLUSIVE
 
 PHASE = "phase"
 NO_PREFERENCE = "no_preference"
-INCONCLUSIVE = "inconclusive"
 
 FIRST_GRAIN = 4 * KIB
 LAST_GRAIN = 64 * KIB

@@ -6,31 +6,33 @@
 # This module_utils is PRIVATE: it may change or go away between any two releases
 # of plumbline.ssd. Use the modules and roles, not this file.
 
-"""The statistics of the throughput proof: from rates in A B B A blocks to a share with its interval, and a verdict. Pure.
+"""The statistics of the throughput proof: from rates in pairs of blocks to a share with its interval, and a verdict. Pure.
 
-A quadruple is four blocks, legs, volume, volume, legs; its value is the mean log rate of the volume less that of the legs, from
-which any steady drift has gone. The interval is Student's t over quadruples. It is looked at after every quadruple, and
-the error is spent over those looks, so that stopping early costs nothing. The derivation is in the guide on throughput.
+A pair is one block of the legs and one of the volumes, in an order that is drawn anew for each; its value is the log rate of the volumes
+less that of the legs. The interval is Student's t over pairs. It is looked at after every second pair, and the error is
+spent over those looks, so that stopping early costs nothing. The derivation is in the guide on throughput.
 """
 
 from __future__ import annotations
 
-import functools
 import math
+import random
 from typing import Any, Callable, Dict, Generator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._render import table
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB
-
-PASS = "pass"
-FAIL = "fail"
-INCONCLUSIVE = "inconclusive"
-_WORST = (FAIL, INCONCLUSIVE, PASS)
+from ansible_collections.plumbline.ssd.plugins.module_utils._statistics import spent, t_quantile
+from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import FAIL, INCONCLUSIVE, PASS
 
 LEGS = "legs"
 VOLUMES = "volumes"
-QUADRUPLE = (LEGS, VOLUMES, VOLUMES, LEGS)
-FIRST_LOOK = 3  # quadruples; Student's t of two has one degree of freedom and says next to nothing
+# The order of a pair is drawn: a fixed one, whichever, resonates with a load that comes and goes in its time.
+PAIRS = ((LEGS, VOLUMES), (VOLUMES, LEGS))
+TURN = 2  # pairs from look to look
+# Pairs before the first look. All orders are the same by chance in 2 of 64 cases: a load that resonates is then not seen by the scatter.
+FIRST_LOOK = 6
+# With a stored baseline two blocks of the volumes are one value.
+FIRST_LOOK_APART = 3
 ONE_CPU = 0.9  # a job that takes more than this of a CPU is held up by it
 UNEVEN = 0.8  # a leg below this share of the fastest is named
 
@@ -86,65 +88,10 @@ class Found(NamedTuple):
 Measuring = Generator[str, Optional[Block], Found]
 
 
-def beta_tail(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by Lentz's continued fraction (Press et al., Numerical Recipes, 6.4)."""
-    if x <= 0 or x >= 1:
-        return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):
-        return 1 - beta_tail(b, a, 1 - x)
-    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
-    tiny = 1e-300
-    c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1), tiny)
-    fraction = d
-    for turn in range(1, 400):
-        for step in (
-            turn * (b - turn) * x / ((a + 2 * turn - 1) * (a + 2 * turn)),
-            -(a + turn) * (a + b + turn) * x / ((a + 2 * turn) * (a + 2 * turn + 1)),
-        ):
-            d = 1 / _away(1 + step * d, tiny)
-            c = _away(1 + step / c, tiny)
-            fraction *= d * c
-        if abs(d * c - 1) < 1e-14:
-            break
-    return front * fraction / a
-
-
-def _away(value: float, tiny: float) -> float:
-    return value if abs(value) > tiny else tiny
-
-
-@functools.lru_cache(maxsize=None)
-def t_quantile(tail: float, freedom: float) -> float:
-    """The t that a Student variable of so many degrees of freedom exceeds with probability *tail*, 0 < tail < 1/2."""
-    low, high = 0.0, 1.0
-    while beta_tail(freedom / 2, 0.5, freedom / (freedom + high * high)) / 2 > tail:
-        high *= 2
-        if high > 1e12:
-            return high
-    for _turn in range(200):
-        middle = (low + high) / 2
-        if beta_tail(freedom / 2, 0.5, freedom / (freedom + middle * middle)) / 2 > tail:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def spent(error: float, look: int) -> float:
-    """The error that the interval of this look (1, 2, …) may have; over all looks that ever come it sums to *error*."""
-    return error / (look * (look + 1))
-
-
 def _moments(values: Sequence[float]) -> Tuple[float, float]:
     """Mean, and the squared standard error of the mean."""
     mean = math.fsum(values) / len(values)
     return mean, math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values)
-
-
-def quadruple(blocks: Sequence[float]) -> float:
-    """The log share of one quadruple of rates."""
-    first, second, third, fourth = (math.log(rate) for rate in blocks)
-    return (second + third - first - fourth) / 2
 
 
 def interval(logs: Sequence[float], error: float) -> Share:
@@ -172,37 +119,48 @@ def judge(share: Share, min_share: float) -> str:
     return FAIL if share.high < min_share else INCONCLUSIVE
 
 
-def measure(options: Options, baseline: Sequence[float] = ()) -> Measuring:
+def blocks_of_turn(baseline: Sequence[float]) -> int:
+    """Blocks from one look to the next."""
+    return 2 if baseline else 2 * TURN
+
+
+def measure(options: Options, baseline: Sequence[float] = (), dice: Optional[random.Random] = None) -> Measuring:
     """Ask for blocks until the interval is as narrow as wanted and the share is certain, or the budget is spent.
 
-    *baseline*: rates of raw blocks to be used instead of loading the legs. Two volume blocks are then what a quadruple is else.
+    *baseline*: rates of raw blocks to be used instead of loading the legs. *dice* draw the orders.
     """
-    turn: Tuple[str, ...] = (VOLUMES, VOLUMES) if baseline else QUADRUPLE
+    toss = dice or random.Random()
     sides: Dict[str, List[Block]] = {LEGS: [], VOLUMES: []}
     logs: List[float] = []
     share: Optional[Share] = None
+    first, step = (FIRST_LOOK_APART, 1) if baseline else (FIRST_LOOK, TURN)
+    if baseline and (len(baseline) < 2 or min(baseline) <= 0):
+        return _found(options, sides, None, baseline, "", "the baseline has no two blocks with a rate; measure it again")
     while True:
-        rates = []
-        for side in turn:
+        rates: Dict[str, float] = {LEGS: 0.0, VOLUMES: 0.0}
+        for side in (VOLUMES, VOLUMES) if baseline else toss.choice(PAIRS):
             block = yield side
             if block is None:
                 return _found(options, sides, share, baseline, "the budget was spent")
             sides[side].append(block)
-            rates.append(block.rate)
-        logs.append(math.fsum(map(math.log, rates)) / 2 if baseline else quadruple(rates))
-        look = len(logs) - FIRST_LOOK + 1
-        if look < 1:
+            if block.rate <= 0:
+                return _found(options, sides, share, baseline, "", "nothing was completed in a block of the %s; look at what holds them up" % side)
+            rates[side] += math.log(block.rate)
+        logs.append(rates[VOLUMES] / 2 if baseline else rates[VOLUMES] - rates[LEGS])
+        if len(logs) < first or (len(logs) - first) % step:
             continue
-        error = spent(options.error, look)
+        error = spent(options.error, (len(logs) - first) // step + 1)
         share = interval_apart(logs, [math.log(rate) for rate in baseline], error) if baseline else interval(logs, error)
         if share.half <= options.precision and judge(share, options.min_share) != INCONCLUSIVE:
             return _found(options, sides, share, baseline, "")
 
 
-def _found(options: Options, sides: Dict[str, List[Block]], share: Optional[Share], baseline: Sequence[float], budget: str) -> Found:
+def _found(options: Options, sides: Dict[str, List[Block]], share: Optional[Share], baseline: Sequence[float], budget: str, fault: str = "") -> Found:
+    """The result. *budget*: what ended the measurement; *fault*: why no verdict may be made of it."""
     blocks = sides[LEGS] + sides[VOLUMES]
-    fewest = FIRST_LOOK * (2 if baseline else len(QUADRUPLE))
-    verdict, why = _verdict(options, blocks, share, "%s after %d blocks; %d are the fewest that give an interval" % (budget, len(blocks), fewest), budget)
+    fewest = 2 * (FIRST_LOOK_APART if baseline else FIRST_LOOK)
+    too_few = "%s after %d blocks; %d are the fewest that give an interval" % (budget, len(blocks), fewest)
+    verdict, why = (INCONCLUSIVE, fault) if fault else _verdict(options, blocks, share, too_few, budget)
     raw = sides[LEGS]
     return Found(
         share=share,
@@ -245,11 +203,6 @@ def _verdict(options: Options, blocks: Sequence[Block], share: Optional[Share], 
     if verdict == INCONCLUSIVE:
         return verdict, "%s is neither certainly above nor certainly below %.2f, and %s" % (shown, options.min_share, budget)
     return verdict, "%s is certainly %s %.2f" % (shown, "at least" if verdict == PASS else "below", options.min_share)
-
-
-def worst(verdicts: Sequence[str]) -> str:
-    """Of several verdicts the worst; of none, inconclusive."""
-    return min(verdicts, key=_WORST.index) if verdicts else INCONCLUSIVE
 
 
 def slow_legs(rates: Sequence[Tuple[str, float]]) -> List[str]:

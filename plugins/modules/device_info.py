@@ -116,7 +116,8 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._cache import as_facts, state_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._cache import as_facts
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import state_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, observe

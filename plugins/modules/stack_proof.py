@@ -104,6 +104,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils import _proof, _record
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import PASS, worst
 
 
 def main():
@@ -131,9 +132,9 @@ def main():
     leave(
         module,
         changed=False,
-        verdict=_proof.worst([one["verdict"] for one in judged]),
+        verdict=worst([one["verdict"] for one in judged]),
         proofs=judged,
-        paragraphs=[_proof.paragraph(one) for one in judged if one["verdict"] != _proof.PASS],
+        paragraphs=[_proof.paragraph(one) for one in judged if one["verdict"] != PASS],
         report=report,
     )
 

@@ -276,7 +276,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._errors import Plumb
 from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import LEASE, writing
 from ansible_collections.plumbline.ssd.plugins.module_utils._load import ARGUMENTS, measure_paths, measure_volumes, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import PASS, as_dict, report, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import as_dict, report
+from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import PASS, worst
 
 
 def main():
