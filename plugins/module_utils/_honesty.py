@@ -8,13 +8,14 @@
 
 """What a drive's speed with its write cache on and off suggests about its flushes. Pure.
 
-Without its cache a drive acknowledges a write when it is on the flash. With the cache a flush has to bring about the same, and
-so cannot be much quicker, unless capacitors make it needless, or nobody waits for the flash at all. All of this is about time:
-it suggests. That a drive lies is proven only by data that it loses.
+Two times are compared. *Programming*: what a write takes longer without the cache, which is what the flash takes. *Flushing*: what
+fdatasync takes longer than the same write without a flush. An honest flush programs, so it takes about as long. One that is ignored
+takes a command's way to the drive and back. All of this is about time: it suggests. That a drive lies is proven only by data that it loses.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 HONEST = "honest"
@@ -22,12 +23,6 @@ IGNORES = "ignores_flushes_perhaps"
 PROTECTED = "protected_perhaps"
 UNCLEAR = "unclear"
 
-# The ratio up to which a flush waits for the flash like a write without the cache, and from which on it does not. An honest drive
-# was measured at 1, one that ignores flushes at 9, the consumer drive of 2015 at 26. An honest one has to program at least once for a
-# flush, and without its cache at most twice for a write (the data, and the map or the rest of a page): so up to 2. Twice that is far
-# enough from it; between the two lies no answer.
-RATIO_HONEST = 2.0
-RATIO_IGNORES = 4.0
 # What switching the cache off adds to a write, in microseconds. Programming a page takes 200 us in the quickest flash (one bit a cell)
 # and a millisecond or two in the densest: below the half of that nothing was programmed. A share of the way to the drive and back is
 # allowed for as well, since no two measurements are alike; where that way is long, a longer time has to be added before it counts.
@@ -37,76 +32,122 @@ QUICK_SHARE = 0.25
 SLOW_SHARE = 0.5
 # A way as long as this hides the flash behind it: a network, a host bus adapter's own queue.
 WAY_US = 2000.0
-# What a flush may add to a write where it is needless: another way to the drive and back, and as much again for the kernel.
-NEEDLESS_SHARE = 2.0
-# Operations below which a rate is no rate.
+# The least that a flush takes which works, beside its way: one programming, where a write without the cache may take two (the data, and the
+# map or the rest of a page). Where the cache is emptied into cells of one bit, it takes SLOW_US, or a fiftieth of that write: cells of four
+# bits take some ten times as long to program, a page of them may be programmed in three passes, and again there are two programmings.
+PROGRAMMINGS = 2.0
+ONE_BIT = 50.0
+# The way of a flush, as a share of a write's: it carries no data, so at least a fifth of it (0.21 was measured on an emulated drive that
+# ignores flushes). One that is needless takes at most all of it, and half as much again for the kernel (0.84 was measured).
+FLUSH_SHARE = 0.2
+NEEDLESS_SHARE = 1.5
+# Operations below which a mean is no mean.
 LEAST_OPS = 5
+# The standard error of a mean is taken to be at least this share of it, since rows are measured one after the other; and this share
+# where it is not known. Limits lie SIGMAS of them away: over seeded drives with noise of 10 %, none is then put into the opposite class.
+LEAST_ERROR = 0.03
+UNKNOWN_ERROR = 0.1
+SIGMAS = 3.3
 
 
-class Rates(NamedTuple):
-    """Operations per second, of 8 KiB each, one after the other; None where they could not be measured."""
+class Time(NamedTuple):
+    """How long one operation of a row takes, in microseconds: the mean, and its standard error (None: not known)."""
 
-    fdatasync_on: Optional[float]  # through the page cache
-    datasync_on: Optional[float]  # past it, a flush behind each (O_DSYNC)
-    direct_on: Optional[float]  # past it, and no flush: into the cache
-    direct_off: Optional[float]  # without the cache: onto the flash
+    mean: float
+    error: Optional[float] = None
+
+
+class Times(NamedTuple):
+    """Writes of 8 KiB, one after the other; None where they could not be measured."""
+
+    fdatasync_on: Optional[Time]  # through the page cache, and fdatasync
+    written_on: Optional[Time]  # the same without the flush: through the page cache, and sync_file_range
+    direct_on: Optional[Time]  # past the page cache, into the drive's
+    direct_off: Optional[Time]  # without the drive's cache: onto the flash
+
+
+class Span(NamedTuple):
+    """A time in microseconds, and the limits between which it lies."""
+
+    value: float
+    low: float
+    high: float
+
+    def as_list(self) -> List[float]:
+        return [round(one, 1) for one in self]
 
 
 class Honesty(NamedTuple):
-    """The class, the ratio that led to it, and what it means."""
+    """The class, the figures that led to it, and what it means."""
 
-    ratio: Optional[float]
     kind: str
     text: str
+    ratio: Optional[float] = None  # programming by flushing; None where no flush can be told from none
+    flushing: Optional[Span] = None
+    programming: Optional[Span] = None
 
     def as_dict(self) -> Dict[str, Any]:
-        return {"ratio": None if self.ratio is None else round(self.ratio, 2), "class": self.kind, "text": self.text}
+        return {
+            "class": self.kind,
+            "text": self.text,
+            "ratio": None if self.ratio is None else round(self.ratio, 2),
+            "flush_us": self.flushing.as_list() if self.flushing else None,
+            "program_us": self.programming.as_list() if self.programming else None,
+        }
 
 
-def judge(rates: Rates, protected: Optional[bool] = None) -> Honesty:
+def judge(times: Times, protected: Optional[bool] = None) -> Honesty:
     """The class of a drive. *protected*: what the drive itself says of power-loss protection."""
-    known = (rates.fdatasync_on, rates.datasync_on, rates.direct_on, rates.direct_off)
-    if not all(known):
-        return Honesty(None, UNCLEAR, "too little could be measured to compare flushes with programming")
-    fdatasync, datasync, direct, uncached = (rate or 0.0 for rate in known)
-    ratio = fdatasync / uncached
-    way = 1e6 / direct
-    programming = 1e6 / uncached - way
-    flushing = 1e6 / datasync - way
-    figures = "fdatasync with the cache %s/s, direct writes with it %s/s and without %s/s, ratio %s" % tuple(
-        _number(value) for value in (fdatasync, direct, uncached, ratio)
+    fdatasync, written, direct, uncached = times
+    if not (fdatasync and written and direct and uncached):
+        return Honesty(UNCLEAR, "too little could be measured to compare flushes with programming")
+    way = _longer(direct, Time(0.0, 0.0))
+    flushing, programming = _longer(fdatasync, written), _longer(uncached, direct)
+    ratio = programming.value / flushing.value if flushing.low > 0 else None
+    figures = "a write takes %s us to the drive and back, without its cache %s us longer (%s to %s), and a flush %s us (%s to %s)" % (
+        *map(_number, (way.value, *programming, *flushing)),
     )
-    kind, means = _class(ratio, way, programming, flushing)
+    kind, means = _class(way, programming, flushing)
     if protected and kind != HONEST:
         means += "; the drive says that it has power-loss protection"
-    return Honesty(ratio, kind, "%s: %s" % (figures, means))
+    return Honesty(kind, "%s: %s" % (figures, means), ratio, flushing, programming)
 
 
-def _class(ratio: float, way: float, programming: float, flushing: float) -> Tuple[str, str]:
-    """Class and meaning. *way*, *programming*, *flushing*: microseconds of a write, and what the missing cache and a flush add to it."""
-    if way > WAY_US:
-        return UNCLEAR, "a write takes %s us to the drive and back, behind which the flash cannot be seen" % _number(way)
-    if programming <= max(QUICK_US, QUICK_SHARE * way):
-        if flushing > max(SLOW_US, NEEDLESS_SHARE * way):
-            return UNCLEAR, (
-                "switching the cache off does not slow writes, and yet a flush costs %s us: the setting may be without effect, and then "
-                "nothing can be told" % _number(flushing)
-            )
+def _longer(one: Time, other: Time) -> Span:
+    """How much longer one takes than the other."""
+    value = one.mean - other.mean
+    half = SIGMAS * math.hypot(_error(one), _error(other))
+    return Span(value, value - half, value + half)
+
+
+def _error(time: Time) -> float:
+    return time.mean * UNKNOWN_ERROR if time.error is None else max(time.error, time.mean * LEAST_ERROR)
+
+
+def _class(way: Span, programming: Span, flushing: Span) -> Tuple[str, str]:
+    """Class and meaning."""
+    if way.value > WAY_US:
+        return UNCLEAR, "behind a way that long the flash cannot be seen"
+    needless = NEEDLESS_SHARE * way.high
+    if programming.high <= max(QUICK_US, QUICK_SHARE * way.value):
+        if flushing.low > max(SLOW_US, needless):
+            return UNCLEAR, "switching the cache off slows no writes, but flushes take time: the setting may be without effect, and then nothing can be told"
         return PROTECTED, (
             "fast with the cache and without. Capacitors make a drive so; a drive that takes the setting, keeps its cache and ignores "
             "flushes looks the same, and only lost data could tell: look for power-loss protection in its data sheet"
         )
-    if programming < max(SLOW_US, SLOW_SHARE * way):
-        return UNCLEAR, "without the cache a write takes %s us longer, which is neither surely programming nor surely none" % _number(programming)
-    if ratio <= RATIO_HONEST:
-        return HONEST, "a flush takes about as long as programming does, so it seems to wait for the flash; only lost data could prove the contrary"
-    if ratio >= RATIO_IGNORES:
+    if programming.low < max(SLOW_US, SLOW_SHARE * way.value):
+        return UNCLEAR, "what the missing cache adds is neither surely programming nor surely none"
+    if flushing.low > needless + QUICK_US:
+        return HONEST, "a flush takes longer than one that is needless could, so it seems to wait for the flash; only lost data could prove the contrary"
+    least = min(programming.low / PROGRAMMINGS, max(programming.low / ONE_BIT, SLOW_US))
+    if flushing.high < FLUSH_SHARE * way.low + least:
         return IGNORES, (
-            "a flush is %s times as quick as programming, so it does not wait for the flash. A drive that ignores flushes does so, and loses "
+            "a flush is too quick to program anything, so it does not wait for the flash. A drive that ignores flushes does so, and loses "
             "acknowledged data when the power goes; one whose capacitors protect a cache that is on does so rightly. Unless the data sheet "
-            "promises power-loss protection, switch the cache off; only lost data could prove that it lies" % _number(ratio)
+            "promises power-loss protection, switch the cache off; only lost data could prove that it lies"
         )
-    return UNCLEAR, "a flush is %s times as quick as programming: too quick to wait for it surely, too slow to ignore it surely" % _number(ratio)
+    return UNCLEAR, "a flush is too quick to wait for the flash surely, and too slow to ignore it surely; measure for longer, or when the host is quieter"
 
 
 def _number(value: float) -> str:
@@ -114,16 +155,19 @@ def _number(value: float) -> str:
 
 
 class State(NamedTuple):
-    """A row in one of the two states: operations, and operations per second."""
+    """A row in one of the two states: operations, operations per second, and the standard error of that."""
 
     ops: int
     rate: float
+    error: Optional[float] = None
 
 
-def rate_of(states: Mapping[str, State], row: str) -> Optional[float]:
-    """A rate that can be compared; None where there is none, or where it stands on too little."""
+def time_of(states: Mapping[str, State], row: str) -> Optional[Time]:
+    """A time that can be compared; None where there is none, or where it stands on too little."""
     found = states.get(row)
-    return found.rate if found and found.ops >= LEAST_OPS and found.rate > 0 else None
+    if not found or found.ops < LEAST_OPS or found.rate <= 0:
+        return None
+    return Time(1e6 / found.rate, None if found.error is None else 1e6 / found.rate * found.error / found.rate)
 
 
 def collapse(on: Mapping[str, State], off: Mapping[str, State]) -> Dict[str, Optional[float]]:

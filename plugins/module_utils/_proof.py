@@ -22,13 +22,10 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan import Plan, StackPlan, volume_births, volume_devices
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import Plan, StackPlan, volume_births, volume_devices, volume_protections
+from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import FAIL, INCONCLUSIVE, PASS, UNFINISHED
 from ansible_collections.plumbline.ssd.plugins.module_utils._verify import Verify
 
-PASS = "pass"
-FAIL = "fail"
-INCONCLUSIVE = "inconclusive"
-UNFINISHED = "unfinished"  # writes were measured, and nothing since
 FORMAT = 1  # of the record
 
 Record = Mapping[str, Any]
@@ -73,8 +70,14 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
                 "due": due,
                 "state": _state(stack.spec.name, verify, record, digest, stored, due),
                 "volumes": [
-                    {"stack": stack.spec.name, "volume": volume.name, "device": device, "path": volume.mount}
-                    for volume, device in zip(stack.spec.volumes, devices)
+                    {
+                        "stack": stack.spec.name,
+                        "volume": volume.name,
+                        "device": device,
+                        "path": volume.mount,
+                        "power_loss_protection": protected,
+                    }
+                    for volume, device, protected in zip(stack.spec.volumes, devices, volume_protections(stack, seen))
                 ],
                 # Writes are measured on volumes that nothing stands on yet, all of a stack together or not at all.
                 "bare": bare if len(bare) == len(stack.spec.volumes) else [],
@@ -102,7 +105,6 @@ def _state(name: str, verify: Verify, record: Record, digest: str, stored: str, 
 
 # --- what was measured -------------------------------------------------------------------------------
 
-_WORST = (PASS, INCONCLUSIVE, UNFINISHED, FAIL)
 _WANTED = ("stack", "digest")
 
 
@@ -180,11 +182,6 @@ def _writes(proof: Mapping[str, Any], before: Record) -> Sequence[Mapping[str, A
     """What was measured by writing before just these filesystems were made."""
     same = before.get("made") == proof["made"] or before.get("verdict") == UNFINISHED
     return [one for one in before.get("writes", []) if isinstance(one, Mapping)] if same and before.get("digest") == proof["digest"] else []
-
-
-def worst(verdicts: Sequence[str]) -> str:
-    """The worst of some verdicts."""
-    return max(verdicts, key=_WORST.index) if verdicts else PASS
 
 
 def paragraph(judged: Mapping[str, Any]) -> str:

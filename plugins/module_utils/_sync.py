@@ -18,23 +18,28 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _honesty
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
-from ansible_collections.plumbline.ssd.plugins.module_utils._honesty import Rates, State, rate_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._honesty import State, Times, time_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human
-
-PASS = "pass"
-FAIL = "fail"
-INCONCLUSIVE = "inconclusive"
+from ansible_collections.plumbline.ssd.plugins.module_utils._statistics import poisson_bounds, spent, t_quantile
+from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import FAIL, INCONCLUSIVE, PASS
 
 # One WAL segment, written before anything is measured: the rows then overwrite, as they do in a recycled segment.
 FILE_BYTES = 16 * MIB
 # A row's time is cut into so many pieces, and the pieces of all rows take turns, so that drift reaches all rows alike.
 ROUNDS = 8
-# On either side of an interval.
+# On either side of the interval of a percentile.
 CONFIDENCE = 0.95
+# The probability that min_ops is judged wrongly, on either side, over all looks together.
+RATE_ERROR = 0.01
+# An operation is a stall that takes so long, and so many times as long as the median beside it: a flush behind garbage collection, a drive's reset.
+STALL_NS = 50_000_000
+STALL_TIMES = 10
+# Stalls so long may be there and too rare to have been seen, in seconds; a minimum rate is passed only if it holds with them.
+UNSEEN_SECONDS = 1.0
 # Latencies are kept in tenths of a microsecond.
 TICKS = 10
 
@@ -48,7 +53,7 @@ class Row(NamedTuple):
     write: int  # bytes of one write; writes follow each other from the file's first byte
     times: int  # writes of one operation
     flag: int = 0  # O_DSYNC or O_SYNC, and with it O_DIRECT; 0: through the page cache
-    sync: str = ""  # fdatasync or fsync after the writes; fsync_close and close_fsync with a descriptor of its own
+    sync: str = ""  # fdatasync, fsync or sync_file_range after the writes; fsync_close and close_fsync with a descriptor of its own
 
 
 HEADINGS = (
@@ -83,10 +88,11 @@ ROWS = (
     Row("write", 4, "write", 8 * KIB, 1),
 )
 
-# What the write cache's two states are compared by, beside the rows that are asked for: a write past the page cache and no flush
-# behind it. pg_test_fsync has no such row. Without the drive's cache it is the plain durable write.
+# What the write cache's two states are compared by, beside the row fdatasync. pg_test_fsync has no such rows. A write past the page cache
+# and no flush behind it: without the drive's cache it is the plain durable write. And all that fdatasync does but its flush.
 DIRECT = Row("direct_write", 4, "write, O_DIRECT", 8 * KIB, 1, flag=os.O_DIRECT)
-_COMPARED = ("open_datasync", "fdatasync")
+WRITTEN = Row("write_sync_file_range", 4, "write, sync_file_range", 8 * KIB, 1, sync="sync_file_range")
+_COMPARED = ("fdatasync",)
 
 
 # What the module takes beside its target.
@@ -96,6 +102,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "max_seconds": {"type": "float", "default": 120},
     "min_ops": {"type": "dict", "default": {}},
     "max_p99_ms": {"type": "dict", "default": {}},
+    "cache_states": {"type": "bool", "default": False},
 }
 
 
@@ -128,7 +135,10 @@ def read_options(params: Mapping[str, Any]) -> Options:
             % (params["max_seconds"], len(rows) * params["seconds"], len(rows), params["seconds"])
         )
     names = [row.name for row in rows]
-    return Options(rows, params["seconds"], params["max_seconds"], _limits(params, "min_ops", names), _limits(params, "max_p99_ms", names))
+    options = Options(rows, params["seconds"], params["max_seconds"], _limits(params, "min_ops", names), _limits(params, "max_p99_ms", names))
+    if params["cache_states"]:
+        for_states(options, True)  # whether the time is enough for the rows that are measured besides
+    return options
 
 
 def for_states(options: Options, original: bool) -> Options:
@@ -137,12 +147,12 @@ def for_states(options: Options, original: bool) -> Options:
     Raises PlumblineError where the time for all of them is not enough.
     """
     names = [row.name for row in options.rows]
-    rows = tuple(row for row in ROWS if row.name in (*names, *_COMPARED)) + (DIRECT,)
+    rows = (*(row for row in ROWS if row.name in (*names, *_COMPARED)), DIRECT, WRITTEN)
     if len(rows) * options.seconds > options.max_seconds:
         raise PlumblineError(
             "max_seconds: %g; wanted at least %g for each state of the write cache, which %d rows of %g s take: cache_states measures %s as well; "
             "ask for fewer rows, or for less time each"
-            % (options.max_seconds, len(rows) * options.seconds, len(rows), options.seconds, ", ".join((*_COMPARED, DIRECT.name)))
+            % (options.max_seconds, len(rows) * options.seconds, len(rows), options.seconds, ", ".join((*_COMPARED, DIRECT.name, WRITTEN.name)))
         )
     return options._replace(rows=rows) if original else options._replace(rows=rows, min_ops={}, max_p99_ms={})
 
@@ -154,11 +164,10 @@ def asked(measured: Measured, options: Options) -> Measured:
 
 def compare_states(on: Measured, off: Measured, protected: Optional[bool]) -> Tuple[Dict[str, Any], List[str]]:
     """Both states of the write cache side by side: what the module returns of them, and the lines of its report."""
-    states = [{row.name: State(samples.ops, samples.rate) for row, samples in measured} for measured in (on, off)]
-    rates = Rates(
-        rate_of(states[0], "fdatasync"), rate_of(states[0], "open_datasync"), rate_of(states[0], DIRECT.name), rate_of(states[1], DIRECT.name)
-    )
-    found = _honesty.judge(rates, protected)
+    states = [{row.name: State(samples.ops, samples.rate, samples.rate_error()) for row, samples in measured} for measured in (on, off)]
+    with_cache = [time_of(states[0], row) for row in ("fdatasync", WRITTEN.name, DIRECT.name)]
+    times = Times(with_cache[0], with_cache[1], with_cache[2], time_of(states[1], DIRECT.name))
+    found = _honesty.judge(times, protected)
     returned = {
         "on": [figures(row, samples) for row, samples in on],
         "off": [figures(row, samples) for row, samples in off],
@@ -166,6 +175,20 @@ def compare_states(on: Measured, off: Measured, protected: Optional[bool]) -> Tu
         "honesty": found.as_dict(),
     }
     return returned, _honesty.report([row.name for row, _samples in on], states[0], states[1], found)
+
+
+def with_flushes(found: Mapping[str, Any], honesty: Mapping[str, Any], relies: bool, protected: bool) -> Tuple[Dict[str, Any], List[str]]:
+    """The result with what was found of the flushes, and the warnings. Drives that seem to ignore them fail it where the volume relies on them
+    (*relies*) and nobody says that they need none (*protected*). No threshold on speed can pass that: such drives are fast.
+    """
+    if honesty["class"] != _honesty.IGNORES:
+        return dict(found), []
+    text = "the drives seem to ignore flushes: %s" % honesty["text"]
+    if protected or not relies:
+        return dict(found), [text]
+    reason = text + "; state power_loss_protection if they have it"
+    reasons = [*found["reasons"], reason] if found["verdict"] == FAIL else [reason]
+    return dict(found, verdict=FAIL, reasons=reasons, report=[*found["report"], "%s: %s" % (FAIL, reason)]), []
 
 
 def _limits(params: Mapping[str, Any], option: str, names: Sequence[str]) -> Dict[str, float]:
@@ -196,19 +219,31 @@ class Interval(NamedTuple):
     high: float
 
 
+class Piece(NamedTuple):
+    """One piece of time: operations and nanoseconds in all, and of those the stalls."""
+
+    ops: int
+    elapsed: int
+    stalls: int = 0
+    stalled: int = 0
+
+
 class Samples:
     """What was measured of one row: how long each operation took, and how many there were in each piece of time."""
 
     def __init__(self, unable: str = "") -> None:
         self.unable = unable  # why the row cannot run here
         self.counts: Counter[int] = Counter()  # by latency in ticks, rounded up
-        self.pieces: List[Tuple[int, int]] = []  # operations, nanoseconds
+        self.pieces: List[Piece] = []
 
-    def add(self, latencies: Iterable[int], elapsed: int) -> None:
+    def add(self, latencies: Sequence[int], elapsed: int) -> None:
         """One piece of time: nanoseconds of each operation, and of all."""
-        before = self.ops
         self.counts.update(-(-latency * TICKS // 1000) for latency in latencies)
-        self.pieces.append((self.ops - before, elapsed))
+        stalls: List[int] = []
+        if max(latencies) >= STALL_NS:
+            usual = sorted(latencies)[len(latencies) // 2]
+            stalls = [latency for latency in latencies if latency >= max(STALL_NS, STALL_TIMES * usual)]
+        self.pieces.append(Piece(len(latencies), elapsed, len(stalls), sum(stalls)))
 
     @property
     def ops(self) -> int:
@@ -216,22 +251,58 @@ class Samples:
 
     @property
     def seconds(self) -> float:
-        return sum(elapsed for _ops, elapsed in self.pieces) / 1e9
+        return sum(piece.elapsed for piece in self.pieces) / 1e9
 
     @property
     def rate(self) -> float:
         """Operations per second."""
-        return self.ops / self.seconds if self.pieces else 0.0
+        return sum(piece.ops for piece in self.pieces) / self.seconds if self.pieces else 0.0
+
+    def rate_error(self) -> Optional[float]:
+        """The standard error of the rate; None for fewer than two pieces."""
+        return _ratio(self.pieces)[1] if len(self.pieces) > 1 else None
 
     def rate_interval(self) -> Optional[Interval]:
-        """The rate with its interval by Student's t over the pieces of time; None where there are fewer than two."""
-        rates = [ops * 1e9 / elapsed for ops, elapsed in self.pieces]
-        if len(rates) < 2:
+        """The rate that is sustained, with RATE_ERROR on either side; None where there are fewer than two pieces.
+
+        What is smooth and what stalls is told apart. The smooth part is a ratio of two sums, with Student's t. Stalls come at random: from
+        those that were seen follow the fewest and the most that there may be, and stalls of UNSEEN_SECONDS may be too rare for this time.
+        """
+        if len(self.pieces) < 2:
             return None
-        mean = sum(rates) / len(rates)
-        spread = math.sqrt(sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1))
-        half = _t(len(rates) - 1) * spread / math.sqrt(len(rates))
-        return Interval(self.rate, max(self.rate - half, 0.0), self.rate + half)
+        tail = spent(RATE_ERROR, look_of(len(self.pieces))) / 3  # three things can go wrong on a side
+        smooth = [Piece(piece.ops - piece.stalls, piece.elapsed - piece.stalled) for piece in self.pieces]
+        rate, seconds = _ratio(smooth)[0], sum(piece.elapsed for piece in smooth) / 1e9
+        # Pieces that follow each other are alike where the noise is slow: pieces joined to a few scatter by as much as they do then.
+        half = max(t_quantile(tail, len(some) - 1) * _ratio(some)[1] for some in (smooth, _joined(smooth, 8 if len(smooth) >= 16 else 4)) if len(some) > 1)
+        stalls = sum(piece.stalls for piece in self.pieces)
+        mean = sum(piece.stalled for piece in self.pieces) / 1e9 / stalls if stalls else 0.0
+        fewest, most = poisson_bounds(stalls, tail)
+        unseen = poisson_bounds(0, tail)[1] * UNSEEN_SECONDS
+        low = max(rate - half, 0.0) / (1 + (most * mean + unseen) / seconds)
+        return Interval(self.rate, low, (rate + half) / (1 + fewest * mean / seconds))
+
+    def stalled_share(self) -> float:
+        """The share of the time that went into stalls."""
+        return sum(piece.stalled for piece in self.pieces) / 1e9 / self.seconds if self.pieces else 0.0
+
+    def waiting(self, share: float) -> Optional[float]:
+        """Microseconds that this share of requests at random times would wait at most for the operation that is under way; None without samples.
+
+        The next operation of a loop waits until the last has ended, so that a stall is one slow operation of many. Whoever comes at a time of
+        his own meets a stall as often as it is long.
+        """
+        total = sum(ticks * count for ticks, count in self.counts.items())
+        if not total:
+            return None
+        allowed, longer, ops = (1 - share) * total, 0, 0  # Σ max(latency - x, 0) over all that are longer than x falls as x grows
+        found = 0.0
+        for ticks, count in sorted(self.counts.items(), reverse=True):
+            if longer + ticks * count - (ops + count) * ticks > allowed:
+                break
+            longer, ops = longer + ticks * count, ops + count
+            found = (longer - allowed) / ops
+        return max(found, 0.0) / TICKS
 
     def ranked(self, ranks: Sequence[int]) -> List[float]:
         """The latencies at these ranks, in microseconds; 1 is the smallest."""
@@ -290,15 +361,26 @@ def exceedances(count: int, share: float) -> Tuple[int, int]:
     return (most if most >= 0 else count), max(least, 0)
 
 
-# Student's t, 95 % one-sided, for 1 to 30 degrees of freedom.
-_STUDENT = (
-    6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753,
-    1.746, 1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701, 1.699, 1.697,
-)  # fmt: skip
+def look_of(pieces: int) -> int:
+    """The number of the look at so many pieces: after ROUNDS, after twice as many, and so on; one in between is the next."""
+    return max(-(-pieces // ROUNDS) - 1, 0).bit_length() + 1
 
 
-def _t(freedom: int) -> float:
-    return _STUDENT[min(freedom, len(_STUDENT)) - 1]
+def _joined(pieces: Sequence[Piece], count: int) -> List[Piece]:
+    """Pieces joined to so many, in their order; as they are where there are fewer."""
+    count, whole = min(count, len(pieces)), len(pieces)
+    groups = [pieces[number * whole // count : (number + 1) * whole // count] for number in range(count)]
+    return [Piece(*(sum(column) for column in zip(*group))) for group in groups]
+
+
+def _ratio(pieces: Sequence[Piece]) -> Tuple[float, float]:
+    """Operations per second over two pieces or more, a ratio of two sums, and its standard error (Cochran, Sampling Techniques, 6.4)."""
+    count, seconds = len(pieces), sum(piece.elapsed for piece in pieces) / 1e9
+    if seconds <= 0:
+        return 0.0, 0.0
+    rate = sum(piece.ops for piece in pieces) / seconds
+    residuals = sum((piece.ops - rate * piece.elapsed / 1e9) ** 2 for piece in pieces)
+    return rate, math.sqrt(residuals * count / (count - 1)) / seconds
 
 
 Measured = Sequence[Tuple[Row, Samples]]
@@ -316,8 +398,19 @@ class Check(NamedTuple):
 
 
 def wants_more(samples: Samples, row: Row, options: Options) -> bool:
-    """Whether the row has a threshold that its samples do not carry yet. Their number decides, never what they are."""
-    return not samples.unable and row.name in options.max_p99_ms and samples.ops < samples_for(0.99)
+    """Whether the row has a threshold that its samples do not carry yet. For a percentile their number decides, never what they are; a rate is
+    looked at whenever there is twice as much of it, and each look has its part of the error.
+    """
+    if samples.unable:
+        return False
+    if row.name in options.max_p99_ms and samples.ops < samples_for(0.99):
+        return True
+    if row.name not in options.min_ops:
+        return False
+    rounds = len(samples.pieces)
+    if look_of(rounds) == look_of(rounds + 1):
+        return True  # between two looks
+    return _compare(row, samples, "min_ops", options.min_ops[row.name], samples.rate_interval()).verdict == INCONCLUSIVE
 
 
 def compare(measured: Measured, options: Options) -> List[Check]:
@@ -345,13 +438,16 @@ def _compare(row: Row, samples: Samples, option: str, limit: float, found: Optio
         )  # fmt: skip
         return Check(row.name, option, limit, None, INCONCLUSIVE, text)
     figures = tuple(_number(value) for value in (found.value, found.low, found.high))
-    said = "%s: " % row.name + ("%s ops/sec (%s to %s); %s" if least else "p99 is %s ms (%s to %s); %s") % (figures + (wanted,))
+    said = "%s: " % row.name + ("%s ops/sec (%s to %s); %s" if least else "p99 is %s ms (%s to %s), closed loop%s; %s") % (
+        figures + ((wanted,) if least else (_stalled(samples, ", "), wanted))
+    )
     good, bad = (found.low >= limit, found.high < limit) if least else (found.high <= limit, found.low > limit)
     if good:
         return Check(row.name, option, limit, found, PASS, said)
     if bad:
         return Check(row.name, option, limit, found, FAIL, said + "; look at the write cache of the drives, and at what else loads them")
-    return Check(row.name, option, limit, found, INCONCLUSIVE, said + ", which lies within that; measure for longer, or when it is quieter")
+    rare = "; stalls of %g s that are too rare to be seen in %.0f s could take as much" % (UNSEEN_SECONDS, samples.seconds) if least else ""
+    return Check(row.name, option, limit, found, INCONCLUSIVE, said + ", which lies within that%s; measure for longer, or when it is quieter" % rare)
 
 
 def judge(checks: Sequence[Check]) -> Tuple[str, List[str]]:
@@ -382,8 +478,15 @@ def figures(row: Row, samples: Samples) -> Dict[str, Any]:
         "p99_us": samples.percentile(0.99),
         "p999_us": samples.percentile(0.999),
         "max_us": samples.longest() if samples.ops else None,
+        "open_p99_us": _rounded(samples.waiting(0.99)),
+        "stalls": sum(piece.stalls for piece in samples.pieces),
+        "stalled_share": round(samples.stalled_share(), 4),
         "histogram": {str(edge): count for edge, count in samples.histogram().items()},
     }
+
+
+def _rounded(value: Optional[float]) -> Optional[float]:
+    return None if value is None else round(value, 1)
 
 
 def table(measured: Measured) -> List[str]:
@@ -404,7 +507,13 @@ def _line(samples: Samples) -> str:
     if not samples.ops:
         return "%21s  the time was up" % "n/a"
     marks = ["%s %7s" % (word, _latency(samples.percentile(share))) for word, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))]
-    return "%13.3f ops/sec  %6.0f usecs/op  %s" % (samples.rate, 1e6 / samples.rate, "  ".join(marks))
+    return "%13.3f ops/sec  %6.0f usecs/op  %s%s" % (samples.rate, 1e6 / samples.rate, "  ".join(marks), _stalled(samples, "  "))
+
+
+def _stalled(samples: Samples, before: str) -> str:
+    """What an open loop would see of the stalls; nothing where there are none."""
+    share = samples.stalled_share()
+    return "%sstalled %.1f %% of the time, %.0f ms the longest" % (before, 100 * share, samples.longest() / 1000) if share else ""
 
 
 def _latency(microseconds: Optional[float]) -> str:
@@ -445,7 +554,10 @@ def report(title: str, options: Options, measured: Measured, verdict: str, reaso
     """The whole for people. *title*: which volume; *written*: bytes."""
     lines = ["%s; %g s per row in %d rounds, O_DIRECT for open_datasync and open_sync" % (title, options.seconds, ROUNDS)]
     lines += table(measured) + histogram_table(measured)
-    needs = "a percentile is shown from so many operations: p99 %d, p99.9 %d" % (samples_for(0.99), samples_for(0.999))
+    needs = "a percentile is shown from so many operations: p99 %d, p99.9 %d, and is that of a program that waits for each" % (
+        samples_for(0.99),
+        samples_for(0.999),
+    )
     lines.append("%s were written in %.1f s; %s" % (human(written // MIB * MIB), seconds, needs))
     return lines + ["%s: %s" % (verdict, reason) for reason in reasons]
 

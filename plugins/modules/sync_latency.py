@@ -42,7 +42,9 @@ options:
     default: 120
   min_ops:
     description:
-      - 'The least operations per second, by row, for example V({fdatasync: 500}).'
+      - 'The least operations per second that are sustained, by row, for example V({fdatasync: 500}).'
+      - Stalls that are too rare to be seen in a short time are allowed for, so that the rate has to be well above the threshold, or measured for long.
+        Such a row is measured for longer than O(seconds) while its verdict is inconclusive, within O(max_seconds).
     type: dict
     default: {}
   max_p99_ms:
@@ -60,6 +62,14 @@ options:
       - It is refused where a drive cannot be switched, where the drives' states differ, where an NVMe controller has namespaces beside
         the volume's, and where a cache that is off would have to be switched on below a filesystem without barriers.
       - Takes O(max_seconds) for each of the two states at most.
+      - Drives that seem to ignore flushes make RV(verdict) V(fail), however fast they are, unless nothing relies on the flushes (the cache is off,
+        or the filesystem has no barriers), or O(power_loss_protection) is set, or the drives say themselves that they have it. They are a warning then.
+    type: bool
+    default: false
+  power_loss_protection:
+    description:
+      - All drives below the volume have power-loss protection by their data sheets, so that their flushes need not wait for the flash.
+      - It counts with O(cache_states) only.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -203,6 +213,18 @@ rows:
       description: The longest that was seen.
       type: float
       sample: 3011.2
+    open_p99_us:
+      description: What 99 % of requests that come at random times would wait at most for the operation that is under way.
+      type: float
+      sample: 2604.6
+    stalls:
+      description: Operations of 50 ms or more that took ten times as long as the median beside them.
+      type: int
+      sample: 0
+    stalled_share:
+      description: The share of the time that went into them.
+      type: float
+      sample: 0.0
     histogram:
       description: How many operations stayed below so many microseconds, and not below half as many.
       type: dict
@@ -230,11 +252,11 @@ checks:
       type: float
       sample: 477.046
     low:
-      description: It is above this with a confidence of 95 %.
+      description: It is above this with a confidence of 95 %, or 99 % for V(min_ops).
       type: float
       sample: 465.9
     high:
-      description: It is below this with a confidence of 95 %.
+      description: It is below this with a confidence of 95 %, or 99 % for V(min_ops).
       type: float
       sample: 488.2
     verdict:
@@ -248,8 +270,8 @@ cache_states:
   contains:
     "on":
       description:
-        - The rows with the cache on, as in RV(rows). Beside those that were asked for, V(open_datasync), V(fdatasync), and V(direct_write),
-          which is a direct write of 8 KiB without any sync.
+        - The rows with the cache on, as in RV(rows). Beside those that were asked for, V(fdatasync), V(direct_write), which is a direct write of 8 KiB
+          without any sync, and V(write_sync_file_range), which does all that V(fdatasync) does but the flush.
       type: list
       elements: dict
     "off":
@@ -259,15 +281,26 @@ cache_states:
     collapse:
       description: By row, how many times slower it is without the cache; none where it could not be measured.
       type: dict
-      sample: {"fdatasync": 26.56, "open_datasync": 27.78, "direct_write": 28.1}
+      sample: {"fdatasync": 26.56, "direct_write": 28.1, "write_sync_file_range": 1.1}
     honesty:
       description: What the figures suggest about the drive's flushes. None of it is a proof.
       type: dict
       contains:
         ratio:
-          description: Operations per second of V(fdatasync) with the cache, by those of V(direct_write) without.
+          description: RV(cache_states.honesty.program_us) by RV(cache_states.honesty.flush_us); none where no flush can be told from none.
           type: float
-          sample: 26.16
+          sample: 0.98
+        flush_us:
+          description: >-
+            What a flush adds to a write, in microseconds (V(fdatasync) less V(write_sync_file_range)), and the limits between which it lies.
+          type: list
+          elements: float
+          sample: [1860.0, 1650.2, 2069.8]
+        program_us:
+          description: What the missing cache adds to a write, in microseconds (V(direct_write), off less on), and the limits between which it lies.
+          type: list
+          elements: float
+          sample: [1829.0, 1641.0, 2017.0]
         class:
           description: V(honest), V(ignores_flushes_perhaps), V(protected_perhaps) or V(unclear).
           type: str
@@ -293,7 +326,16 @@ report:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._sync import ARGUMENTS, asked, compare_states, for_states, read_options, result, unmeasured
+from ansible_collections.plumbline.ssd.plugins.module_utils._sync import (
+    ARGUMENTS,
+    asked,
+    compare_states,
+    for_states,
+    read_options,
+    result,
+    unmeasured,
+    with_flushes,
+)
 from ansible_collections.plumbline.ssd.plugins.module_utils._syncprobe import look_at, measure
 
 # After which the caches are put back even if the module still runs: an operation that has begun is waited for.
@@ -317,7 +359,10 @@ def measure_states(module, volume, options):
     states, lines = compare_states(on, off, drives.protected)
     seconds, written = before.seconds + turned_round.seconds, before.written + turned_round.written
     found = result(volume.title, options, asked(before.rows, options), seconds, written)
-    return dict(found, cache_states=states, report=found["report"] + lines)
+    relies = drives.was and not {"nobarrier", "barrier=0"}.intersection(volume.options)
+    protected = module.params["power_loss_protection"] or bool(drives.protected)
+    found, warnings = with_flushes(dict(found, report=found["report"] + lines), states["honesty"], relies, protected)
+    return dict(found, cache_states=states, warnings=warnings)
 
 
 def main():
@@ -325,7 +370,7 @@ def main():
         argument_spec={
             "path": {"type": "path", "required": True},
             **ARGUMENTS,
-            "cache_states": {"type": "bool", "default": False},
+            "power_loss_protection": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )

@@ -212,14 +212,6 @@ def test_writes_that_were_measured_again_replace_the_old():
 
 
 @pytest.mark.parametrize(
-    "verdicts, found",
-    [(["pass", "fail", "inconclusive"], "fail"), (["pass", "inconclusive"], "inconclusive"), (["pass"], "pass"), ([], "pass")],
-)
-def test_worst(verdicts, found):
-    assert _proof.worst(verdicts) == found
-
-
-@pytest.mark.parametrize(
     "proof",
     [
         {},
