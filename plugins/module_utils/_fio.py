@@ -53,10 +53,11 @@ class Outcome(NamedTuple):
     busiest: float  # the share of one CPU that the busiest job took, 0 to 1
 
 
-def _common(fio: str, read_only: bool) -> List[str]:
+def common(fio: str, read_only: bool, output: str = "json") -> List[str]:
+    """What every call of fio has: it says what it did as JSON, reads and writes only what is there, past the page cache, and dies with us."""
     return [
         fio,
-        "--output-format=json",
+        "--output-format=" + output,
         "--eta=never",
         *(["--readonly"] if read_only else []),
         "--name=global",
@@ -83,7 +84,7 @@ def _jobs(places: Sequence[Place]) -> List[str]:
 def argv(fio: str, load: Load, places: Sequence[Place], seconds: float, ramp: float) -> List[str]:
     """The command that loads every place at once for *seconds*, after a *ramp* that is not counted."""
     return (
-        _common(fio, not load.writes)
+        common(fio, not load.writes)
         + ["--rw=" + load.pattern, "--bs=%d" % load.block, "--iodepth=%d" % load.depth]
         # With it fio looks at its clock at every 64th request only: that spares the CPU with small ones, and with 1 MiB ends each job 64 MiB late.
         + ["--gtod_reduce=%d" % (load.block < _LARGE)]
@@ -94,7 +95,7 @@ def argv(fio: str, load: Load, places: Sequence[Place], seconds: float, ramp: fl
 
 def fill_argv(fio: str, places: Sequence[Place], block: int, depth: int) -> List[str]:
     """The command that writes every byte of the places once, with data that a drive can neither compress nor merge."""
-    return _common(fio, False) + ["--rw=write", "--bs=%d" % block, "--iodepth=%d" % depth, "--refill_buffers=1", "--end_fsync=1"] + _jobs(places)
+    return common(fio, False) + ["--rw=write", "--bs=%d" % block, "--iodepth=%d" % depth, "--refill_buffers=1", "--end_fsync=1"] + _jobs(places)
 
 
 def parse(text: str, places: Sequence[Place]) -> Outcome:

@@ -81,7 +81,6 @@ class Geometry(NamedTuple):
     alignment_offset: Value
     optimal_write: Value
     discard_granularity: Value
-    erase_block: Value
     notes: Tuple[str, ...] = ()
 
     def as_dict(self) -> Dict[str, Any]:
@@ -106,12 +105,11 @@ class Geometry(NamedTuple):
 def nvme_units(id_ns: Mapping[str, int], logical: int) -> Dict[str, int]:
     """Turn the zero-based block counts of ``id-ns`` into bytes.
 
-    Returns ``npwg``, ``npwa``, ``npdg``, ``npda``, ``nows`` (those that are there), and nothing at all
-    where NSFEAT bit 4 (OPTPERF) is clear, since the fields are reserved then.
+    Returns ``npwg``, ``npwa``, ``npdg``, ``npda``, ``nows``, those that the drive says are there by OPTPERF. That is bit 4 of NSFEAT, and
+    bits 5:4 since NVMe 2.1: with 2 there are NPWG, NPWA and NOWS, and what is discarded together stands in NPDGL of another page.
     """
-    if not (id_ns.get("nsfeat") or 0) & 0x10:
-        return {}
-    return {name: (id_ns[name] + 1) * logical for name in ("npwg", "npwa", "npdg", "npda", "nows") if id_ns.get(name) is not None}
+    fields = (), ("npwg", "npwa", "npdg", "npda", "nows"), ("npwg", "npwa", "nows"), ("npwg", "npwa", "npdg", "npda", "nows")
+    return {name: (id_ns[name] + 1) * logical for name in fields[(id_ns.get("nsfeat") or 0) >> 4 & 0x3] if id_ns.get(name) is not None}
 
 
 def trusted_optimal_io(limits: Limits) -> bool:
@@ -137,7 +135,7 @@ def make_geometry(
 
     *id_ns* are the raw NVMe Identify Namespace fields, *vpd* the SCSI Block Limits fields in bytes
     (``granularity``, ``optimal``, ``unmap_granularity``), *override* the operator's own words in bytes
-    (``grain``, ``alignment_offset``, ``erase_block``).
+    (``grain``, ``alignment_offset``).
     """
     notes: List[str] = []
     asked = dict(override or {})
@@ -172,7 +170,6 @@ def make_geometry(
         _reported(limits.discard_granularity or None, "sysfs discard_granularity"),
         Value(None, "no discard reported", ASSUMED),
     )
-    erase = _first(_asked(asked, "erase_block"), Value(None, "nobody says", ASSUMED))
     return Geometry(
         logical=logical,
         physical=physical,
@@ -182,7 +179,6 @@ def make_geometry(
         alignment_offset=offset,
         optimal_write=optimal,
         discard_granularity=discard,
-        erase_block=erase,
         notes=tuple(notes),
     )
 
@@ -328,9 +324,11 @@ def _fitting(grain_bytes: int) -> str:
     return "; wanted one of " + ", ".join(human(size) for size in sizes)
 
 
-def auto_stripe(grain_bytes: int, erase_block: Optional[int] = None) -> int:
-    """Choose the stripe size: the smallest power of two from 64 KiB to 1 MiB that is a multiple of the grain
-    and, where the erase block is known, divides it. Raises PlumblineError where nothing fits the grain.
+def auto_stripe(grain_bytes: int) -> int:
+    """Choose the stripe size: the smallest power of two from 64 KiB to 1 MiB that is a multiple of the grain.
+
+    An erase block changes nothing: it is a multiple of whatever power of two divides it, and so of all smaller ones.
+    Raises PlumblineError where nothing fits the grain.
     """
     fits = [size for size in _powers(AUTO_STRIPE_MIN, AUTO_STRIPE_MAX) if size % grain_bytes == 0]
     if not fits:
@@ -338,8 +336,7 @@ def auto_stripe(grain_bytes: int, erase_block: Optional[int] = None) -> int:
             "no stripe size fits a grain of %s: LVM takes powers of two only, and none up to %s is a multiple of it; use layout 'separate'"
             % (human(grain_bytes), human(AUTO_STRIPE_MAX))
         )
-    tiling = [size for size in fits if erase_block and erase_block % size == 0]
-    return (tiling or fits)[0]
+    return fits[0]
 
 
 def _powers(low: int, high: int) -> List[int]:

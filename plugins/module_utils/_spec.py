@@ -66,7 +66,7 @@ _VOLUME_KEYS = (
 _SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
 _DEVICE_KEYS = ("path", "test_identity")
 _ERASE_KEYS = ("serial", "signature")
-_GEOMETRY_KEYS = ("model", "device", "grain", "alignment_offset", "erase_block")
+_GEOMETRY_KEYS = ("model", "device", "grain", "alignment_offset")
 
 # Options that fstab carries for every volume, so that a missing disk does not stop the boot.
 FSTAB_OPTIONS = ("nofail", "x-systemd.device-timeout=30s")
@@ -390,9 +390,9 @@ def _read_overrides(raw: Any, where: str) -> Tuple[Override, ...]:
         entry = check_keys(item, _GEOMETRY_KEYS, here)
         if ("model" in entry) == ("device" in entry):
             raise PlumblineError("%s: wanted exactly one of 'model' (a pattern) and 'device' (a name)" % here)
-        values: Dict[str, int] = {key: parse_size(entry[key], "%s.%s" % (here, key)) for key in ("grain", "alignment_offset", "erase_block") if key in entry}
+        values: Dict[str, int] = {key: parse_size(entry[key], "%s.%s" % (here, key)) for key in ("grain", "alignment_offset") if key in entry}
         if not values:
-            raise PlumblineError("%s: wanted at least one of grain, alignment_offset, erase_block" % here)
+            raise PlumblineError("%s: wanted grain, alignment_offset, or both" % here)
         if "grain" in values and (values["grain"] % 512 or not 512 <= values["grain"] <= MAX_GRAIN):
             raise PlumblineError("%s.grain: %s does not fit; wanted a multiple of 512 B, at most %s" % (here, human(values["grain"]), human(MAX_GRAIN)))
         overrides.append(Override(str(entry.get("model", "")), str(entry.get("device", "")), values))

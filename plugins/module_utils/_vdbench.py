@@ -18,6 +18,7 @@ import json
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._fio import common
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human, round_down
 from ansible_collections.plumbline.ssd.plugins.module_utils._spans import Span
 
@@ -73,8 +74,8 @@ def arguments(wanted: Plan, path: str, span: Span) -> List[str]:
     """
     start, length = span
     size = round_down(length - wanted.grain, wanted.grain)
-    argv = ["fio", "--output-format=json+", "--name=global", "--readonly", "--filename=%s" % path.replace(":", "\\:"), "--direct=1", "--ioengine=libaio"]
-    argv += ["--iodepth=%d" % DEPTH, "--rw=randread", "--bs=%d" % wanted.grain, "--norandommap", "--randrepeat=0", "--thread", "--time_based"]
+    argv = common("fio", True, "json+") + ["--filename=%s" % path.replace(":", "\\:"), "--iodepth=%d" % DEPTH, "--rw=randread"]
+    argv += ["--bs=%d" % wanted.grain, "--time_based=1"]
     argv += ["--runtime=%dms" % wanted.each_ms, "--size=%d" % size]
     for number, offset in enumerate(wanted.order):
         argv += ["--name=%d" % number, "--stonewall", "--offset=%d" % (start + offset)]

@@ -142,8 +142,6 @@ def test_trusted_optimal_io(opt_io, trusted):
         ),
         ("discard_granularity", Limits(512, discard_granularity=4096), None, None, None, (4096, "sysfs discard_granularity", "reported")),
         ("discard_granularity", Limits(512, discard_granularity=0), None, None, None, (None, "no discard reported", "assumed")),
-        ("erase_block", Limits(512), None, None, {"erase_block": 2 * MIB}, (2 * MIB, "operator", "stated")),
-        ("erase_block", Limits(512), None, None, None, (None, "nobody says", "assumed")),
         ("alignment_offset", Limits(512, 4096, alignment_offset=3584), None, None, None, (3584, "sysfs alignment_offset", "reported")),
         ("alignment_offset", Limits(512, 4096, alignment_offset=3584), None, None, {"alignment_offset": 0}, (0, "operator", "stated")),
         ("alignment_offset", Limits(512, 4096), None, None, None, (0, "no alignment_offset reported", "assumed")),
@@ -247,23 +245,11 @@ def test_tiny_device_has_no_room():
 
 
 @pytest.mark.parametrize(
-    "grain, erase_block, expected",
-    [
-        (4096, None, 64 * KIB),
-        (512, None, 64 * KIB),
-        (65536, None, 64 * KIB),
-        (131072, None, 128 * KIB),
-        (262144, None, 256 * KIB),
-        (1048576, None, 1024 * KIB),
-        (4096, 2 * MIB, 64 * KIB),
-        (4096, 1536 * KIB, 64 * KIB),
-        (4096, 96 * KIB, 64 * KIB),
-        (131072, 768 * KIB, 128 * KIB),
-        (131072, 24 * MIB, 128 * KIB),
-    ],
+    "grain, expected",
+    [(4096, 64 * KIB), (512, 64 * KIB), (65536, 64 * KIB), (131072, 128 * KIB), (262144, 256 * KIB), (1048576, 1024 * KIB)],
 )
-def test_auto_stripe(grain, erase_block, expected):
-    assert _geometry.auto_stripe(grain, erase_block) == expected
+def test_auto_stripe(grain, expected):
+    assert _geometry.auto_stripe(grain) == expected
 
 
 @pytest.mark.parametrize("grain", [98304, 12288, 24576, 49152, 196608, 786432, 2 * MIB])

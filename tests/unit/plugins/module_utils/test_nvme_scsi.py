@@ -46,12 +46,14 @@ def test_id_ctrl_trims_both_ends():
 
 
 @pytest.mark.parametrize("units", [(0, 0, 0, 0, 0), (7, 7, 7, 7, 7), (31, 0, 31, 0, 31), (255, 0, 0, 0, 255), (65535, 1, 2, 3, 65535)])
-@pytest.mark.parametrize("nsfeat", [0x00, 0x08, 0x10, 0x14, 0x1F, 0xEF])
+@pytest.mark.parametrize("nsfeat", [0x00, 0x08, 0x10, 0x14, 0x1F, 0x20, 0x34, 0x76, 0xCF, 0xEF])
 @pytest.mark.parametrize("logical", [512, 4096])
 def test_units(units, nsfeat, logical):
     """Zero-based counts of blocks, and only where the drive says that the fields mean anything."""
     found = _geometry.nvme_units(_nvme.parse_id_ns(build_id_ns(nsfeat=nsfeat, units=units)), logical)
-    if nsfeat & 0x10:
+    if nsfeat >> 4 & 3 == 2:
+        assert found == {name: (units[at] + 1) * logical for at, name in ((0, "npwg"), (1, "npwa"), (4, "nows"))}
+    elif nsfeat & 0x10:
         assert found == {name: (count + 1) * logical for name, count in zip(("npwg", "npwa", "npdg", "npda", "nows"), units)}
     else:
         assert found == {}

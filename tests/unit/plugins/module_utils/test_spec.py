@@ -182,14 +182,14 @@ BAD = [
     (stack(accept=[True]), S + ".accept: found a list; wanted a list of strings"),
     (stack(blank_proof="sample"), S + ".blank_proof: 'sample' is not known (did you mean 'sampled'?); wanted one of sampled, full"),
     # geometry
-    (stack(geometry={}), S + ".geometry: found a mapping; wanted a list of mappings with model, device, grain, alignment_offset, erase_block"),
+    (stack(geometry={}), S + ".geometry: found a mapping; wanted a list of mappings with model, device, grain, alignment_offset"),
     (stack(geometry=[{"grian": "8KiB"}]), S + (
         ".geometry[0]: unknown key 'grian' (did you mean 'grain'?); valid keys: model, "
-        "device, grain, alignment_offset, erase_block"
+        "device, grain, alignment_offset"
     )),
     (stack(geometry=[{"grain": "8KiB"}]), S + ".geometry[0]: wanted exactly one of 'model' (a pattern) and 'device' (a name)"),
     (stack(geometry=[{"model": "X", "device": "Y", "grain": "8KiB"}]), S + ".geometry[0]: wanted exactly one of 'model' (a pattern) and 'device' (a name)"),
-    (stack(geometry=[{"model": "X"}]), S + ".geometry[0]: wanted at least one of grain, alignment_offset, erase_block"),
+    (stack(geometry=[{"model": "X"}]), S + ".geometry[0]: wanted grain, alignment_offset, or both"),
     (stack(geometry=[{"model": "X", "grain": "2MiB"}]), S + ".geometry[0].grain: 2 MiB does not fit; wanted a multiple of 512 B, at most 1 MiB"),
     (stack(geometry=[{"model": "X", "grain": "1000B"}]), S + ".geometry[0].grain: 1000 B does not fit; wanted a multiple of 512 B, at most 1 MiB"),
     (stack(geometry=[{"model": "X", "grain": "0B"}]), S + ".geometry[0].grain: 0 B does not fit; wanted a multiple of 512 B, at most 1 MiB"),
@@ -372,8 +372,8 @@ def test_defaults():
          (DeviceName("/dev/loop0", "a"), DeviceName("/dev/disk/by-id/y"))),
         (stack(devices={"model": "MZQL2*", "min_size": "900GiB", "count": 3}), "selector", Selector("MZQL2*", 3, 900 * GIB, 0)),
         (stack(devices={"model": "MZQL2*", "count": 3}), "legs", 3),
-        (stack(geometry=[{"model": "X*", "grain": "16KiB", "erase_block": "2MiB"}]), "overrides",
-         (Override("X*", "", {"grain": 16384, "erase_block": 2 * MIB}),)),
+        (stack(geometry=[{"model": "X*", "grain": "16KiB", "alignment_offset": "4KiB"}]), "overrides",
+         (Override("X*", "", {"grain": 16384, "alignment_offset": 4096}),)),
         (stack(geometry=[{"device": "nvme-A", "alignment_offset": "3584B"}]), "overrides", (Override("", "nvme-A", {"alignment_offset": 3584}),)),
         (stack(accept=["shared_controller"], blank_proof="full"), "blank_proof", "full"),
     ],

@@ -46,6 +46,8 @@ def test_arguments(span):
     made = Plan(4 * KIB, (512, 4096), 250)
     argv = arguments(made, "/dev/disk/by-path/pci-0:0", span)
     assert "--filename=/dev/disk/by-path/pci-0\\:0" in argv and "--iodepth=32" in argv and "--randrepeat=0" in argv and "--readonly" in argv
+    # Of a device that is mounted nothing is flushed, one that has gone does not come back as a file, and one error ends all.
+    assert {"--invalidate=0", "--allow_file_create=0", "--exitall_on_error=1", "--direct=1", "--thread=1"} <= set(argv)
     assert "--runtime=250ms" in argv and "--bs=4096" in argv
     assert argv[-6:] == ["--name=0", "--stonewall", "--offset=%d" % (span[0] + 512), "--name=1", "--stonewall", "--offset=%d" % (span[0] + 4096)]
     (size,) = (int(word[7:]) for word in argv if word.startswith("--size="))
