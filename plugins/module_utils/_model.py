@@ -137,6 +137,8 @@ class Ext4(NamedTuple):
     features: Tuple[str, ...] = ()
     errors: str = ""
     made: int = 0  # seconds since 1970
+    journal: bool = True
+    faulty: bool = False  # the kernel has found errors in it, and nobody has checked it since
 
 
 class Pv(NamedTuple):

@@ -35,6 +35,10 @@ _OPPOSITES: Mapping[str, str] = {
     "nodelalloc": "delalloc",
     "nobarrier": "barrier=1",
     "noauto_da_alloc": "auto_da_alloc",
+    "ro": "rw",  # by remount,ro, or by the kernel after an error
+    "errors=remount-ro": "errors=continue",
+    "errors=panic": "errors=continue",
+    "data_err=abort": "data_err=ignore",
     "data=writeback": "",
     "data=journal": "",
     "journal_async_commit": "",
@@ -93,5 +97,6 @@ def fstab_drift(line: Sequence[str], live: Sequence[str]) -> Tuple[List[str], Li
     missing, extra = option_drift(line, live)
     # user, users, owner and group imply nosuid and nodev, the first two noexec as well: mount(8).
     implied = {"nosuid", "nodev", "noexec"} if {"user", "users", "owner", "group"} & set(line) else set()
-    certain = [option for option in missing if option in _OPPOSITES or _is_commit(option)]
+    # What the superblock does at an error anyway is not shown (_ext4_show_options()).
+    certain = [option for option in missing if (option in _OPPOSITES and not option.startswith("errors=")) or _is_commit(option)]
     return certain, [option for option in extra if option not in implied]

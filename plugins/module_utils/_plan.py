@@ -25,6 +25,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils import _erase, _guar
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import PACKAGES, Wish, plan_caches, step_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._filesystem_state import changes_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
     Geometry,
     auto_stripe,
@@ -411,8 +412,7 @@ def _choose_sizes(plan: StackPlan, seen: Observation) -> None:
     if spec.layout == "striped":
         if spec.stripe_bytes:
             check_stripe(spec.stripe_bytes, plan.grain)
-        erase = [leg.geometry.erase_block.value for leg in legs]
-        plan.stripe = spec.stripe_bytes or auto_stripe(plan.grain, erase[0] if erase[0] and len(set(erase)) == 1 else None)
+        plan.stripe = spec.stripe_bytes or auto_stripe(plan.grain)
     ends = [partition_end(seen.nodes[leg.devno].size, spec.reserve, leg.geometry) for leg in legs]
     for leg, end in zip(legs, ends):
         leg.start = partition_start(leg.geometry)
@@ -691,6 +691,13 @@ def volume_devices(plan: StackPlan, seen: Observation) -> List[str]:
     return [_volume_device(plan, seen, number, volume)[0] for number, volume in enumerate(plan.spec.volumes)]
 
 
+def volume_protections(plan: StackPlan, seen: Observation) -> List[bool]:
+    """Whether somebody states power-loss protection of all drives below each volume."""
+    stated = plan.spec.power_loss_protection
+    numbers = range(len(plan.spec.volumes))
+    return [all(seen.nodes[leg.devno].identity.serial in stated for leg in _volume_legs(plan, number)) for number in numbers]
+
+
 def volume_births(plan: StackPlan, seen: Observation) -> List[int]:
     """When the filesystem of each volume was made, in seconds since 1970; 0 where there is none."""
     nodes = [_volume_device(plan, seen, number, volume)[1] for number, volume in enumerate(plan.spec.volumes)]
@@ -723,6 +730,7 @@ def _plan_filesystems(plan: StackPlan, seen: Observation) -> None:
         found = seen.filesystems.get(node.devno) if node else None
         if node and found:
             _check_ext4(plan, volume, found, stride, width)
+            _check_state(plan, volume, found, node)
             continue
         if node:
             plan.refusals += ["%s: %s" % (spec.name, reason.words) for reason in _guards.volume_content_reasons(seen, node, volume.name)]
@@ -765,6 +773,15 @@ def _check_ext4(plan: StackPlan, volume: Volume, found: Ext4, stride: int, width
         )
     if found.label != volume.label:
         plan.warnings.append("%s: %s is labelled '%s', not '%s'; change it with tune2fs -L" % (plan.spec.name, what, found.label, volume.label))
+
+
+def _check_state(plan: StackPlan, volume: Volume, found: Ext4, node: Node) -> None:
+    for change in changes_of(found, node.size):
+        text = "%s: the filesystem of volume '%s': %s; wanted %s" % (plan.spec.name, volume.name, change.found, change.wanted)
+        (plan.refusals if change.bad else plan.warnings).append(text)
+    if node.read_only:
+        text = "%s: volume '%s' (%s) is read-only; wanted one that can be written to; lvchange --permission rw, or look at why it is so"
+        plan.refusals.append(text % (plan.spec.name, volume.name, node.path))
 
 
 def _identifier(plan: StackPlan, seen: Observation, number: int) -> str:

@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import as_facts
+from ansible_collections.plumbline.ssd.plugins.module_utils._filesystem_state import changes_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ext4, Mount, Node, Observation, Segment
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import better_format
@@ -28,7 +29,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human,
 ERROR = "error"  # the proof fails
 WARNING = "warning"  # worth a look; fails nothing
 # Layers whose findings say nothing of where the data begins.
-DURABILITY = ("write_cache", "mount")
+DURABILITY = ("write_cache", "mount", "ext4")
 # Deeper than any sane stack; a loop in what the kernel says would otherwise never end.
 _MAX_DEPTH = 32
 
@@ -208,7 +209,9 @@ def view(seen: Observation, devno: str) -> View:
     if mounts:
         options = list(mounts[0].options)
         layers.append(Layer("mount", (mounts[0].target,), (), {"options": options, "fstype": mounts[0].fstype}))
-    findings = judge_phase(layers) + _judge_devices(seen, devno) + _judge_stripe(seen, top) + (_judge_ext4(seen, top, ext4) if ext4 else [])
+    findings = judge_phase(layers) + _judge_devices(seen, devno) + _judge_stripe(seen, top)
+    if ext4:
+        findings += _judge_ext4(seen, top, ext4) + _judge_state(top, ext4)
     durability, accepted = judge_durability(seen, devno, mounts[0] if mounts else None)
     return View(_title(top), devno, tuple(layers), tuple(findings + durability), mounts[0].target if mounts else "", tuple(accepted))
 
@@ -387,6 +390,11 @@ def _judge_ext4(seen: Observation, top: Node, ext4: Ext4) -> List[Finding]:
     ]
 
 
+def _judge_state(top: Node, ext4: Ext4) -> List[Finding]:
+    name = ext4.label or _title(top)
+    return [Finding(ERROR if one.bad else WARNING, "ext4", name, one.found, one.wanted) for one in changes_of(ext4, top.size)]
+
+
 def judge_durability(seen: Observation, devno: str, mount: Optional[Mount]) -> Tuple[List[Finding], List[str]]:
     """What a power cut or a crash would do to what was acknowledged: findings, and a line for each risk that somebody accepted.
 
@@ -428,7 +436,7 @@ def _judge_drive(seen: Observation, drive: _durability.Drive, disk: Node, top: s
 
 def _option_finding(risk: _durability.Risk, mount: Mount) -> Finding:
     """An unaccepted risk fails a proof only where what was acknowledged is lost for certain; what may be is worth a look."""
-    lost = risk.by_protection and any(_durability.cache_state(drive.cache) == "on" for drive in risk.drives)
+    lost = risk.by_protection and any(_durability.state_of(drive.cache) == "on" for drive in risk.drives)
     own = risk.option not in mount.options
     found = "'%s'%s on %s: %s" % (risk.option, " (a default of the filesystem itself)" if own else "", _durability.name_drives(risk.drives), risk.text)
     wanted = "%s%s, or accept: [%s]" % (_durability.undone(risk.option), " (tune2fs, and a new mount)" if own else "", risk.acceptance)

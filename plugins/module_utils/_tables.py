@@ -134,7 +134,7 @@ def parse_ext4(raw: bytes) -> Optional[Ext4]:
     if len(raw) < EXT4_SUPERBLOCK_SIZE or raw[0x38:0x3A] != b"\x53\xef":
         return None
     inodes, low = struct.unpack_from("<II", raw, 0)
-    incompat, ro_compat = struct.unpack_from("<II", raw, 0x60)
+    compat, incompat, ro_compat = struct.unpack_from("<III", raw, 0x5C)
     high = struct.unpack_from("<I", raw, 0x150)[0] if incompat & 0x80 else 0
     features = [name for bit, name in sorted(_INCOMPAT.items()) if incompat & bit]
     features += [name for bit, name in sorted(_RO_COMPAT.items()) if ro_compat & bit]
@@ -149,4 +149,6 @@ def parse_ext4(raw: bytes) -> Optional[Ext4]:
         features=tuple(features),
         errors=_ERRORS.get(struct.unpack_from("<H", raw, 0x3C)[0], ""),
         made=struct.unpack_from("<I", raw, 0x108)[0] | raw[0x276] << 32,
+        journal=bool(compat & 0x4),  # EXT4_FEATURE_COMPAT_HAS_JOURNAL
+        faulty=bool(struct.unpack_from("<H", raw, 0x3A)[0] & 0x2),  # EXT4_ERROR_FS
     )

@@ -166,7 +166,7 @@ class Host:
 
     def ext4(self, devno, label="", stride=0, width=0, uuid="12345678-1234-5678-9abc-def012345678", block=4096):
         """Put a filesystem on a node."""
-        self.seen.filesystems[devno] = Ext4(uuid, label, block, self.seen.nodes[devno].size // block, stride, width, 1000)
+        self.seen.filesystems[devno] = Ext4(uuid, label, block, self.seen.nodes[devno].size // block, stride, width, 1000, ("extent",))
 
     def mount(self, devno, target, options=("rw", "noatime"), here=True):
         """Mount a node."""

@@ -317,11 +317,11 @@ def test_separate_on_a_grain_of_96_kib():
 
 def test_operator_overrides(host):
     stacks = spec(
-        host, geometry=[{"model": "Flash*", "grain": "16KiB"}, {"device": host.name("259:0").rsplit("/", 1)[-1], "grain": "32KiB", "erase_block": "2MiB"}]
+        host, geometry=[{"model": "Flash*", "grain": "16KiB"}, {"device": host.name("259:0").rsplit("/", 1)[-1], "grain": "32KiB", "alignment_offset": "4KiB"}]
     )
     links = {devno: [link for link, number in host.seen.links.items() if number == devno] for devno in host.seen.nodes}
     values = [_plan.overrides_for(stacks, node, links[devno]) for devno, node in host.seen.nodes.items()]
-    assert values == [{"grain": 32768, "erase_block": 2 * MIB}, {"grain": 16384}]
+    assert values == [{"grain": 32768, "alignment_offset": 4096}, {"grain": 16384}]
 
 
 def test_a_devices_own_words_count_before_any_pattern(host):
@@ -1143,6 +1143,51 @@ def test_option_drift_is_a_step():
     host.seen.mounts = [mount._replace(options=("rw", "relatime", "nobarrier")) if mount.target == "/data01" else mount for mount in host.seen.mounts]
     (step,) = make_plan(spec(host), host.seen).steps
     assert [(mount["path"], mount["changes"]) for mount in step["mounts"]] == [("/data01", ["remounted: +noatime, -nobarrier"])]
+
+
+@pytest.mark.parametrize(
+    "live, changes",
+    [
+        (("ro", "noatime"), "remounted: -ro"),  # remount,ro
+        (("rw", "noatime", "ro"), "remounted: -ro"),  # errors=remount-ro, which leaves the mount's own flag
+        (("rw", "noatime", "errors=remount-ro", "data_err=abort"), "remounted: -errors=remount-ro, -data_err=abort"),
+    ],
+)
+def test_a_volume_that_became_read_only_is_a_step(live, changes):
+    host = built()
+    host.seen.mounts = [mount._replace(options=live) if mount.target == "/data01" else mount for mount in host.seen.mounts]
+    (step,) = make_plan(spec(host), host.seen).steps
+    assert [(mount["path"], mount["changes"]) for mount in step["mounts"]] == [("/data01", [changes])]
+
+
+@pytest.mark.parametrize(
+    "change, refusal",
+    [
+        ({"journal": False}, "it has no journal: a crash can damage it; wanted a journal, which tune2fs -O has_journal makes"),
+        ({"faulty": True}, "the kernel has found errors in it; wanted a check, by e2fsck -f"),
+        ({"blocks": 1 << 40}, "larger than what it stands on: its end is cut off"),
+    ],
+)
+def test_a_filesystem_that_is_not_well_is_refused(change, refusal):
+    host = built()
+    host.seen.filesystems = {devno: found._replace(**change) for devno, found in host.seen.filesystems.items()}
+    plan = make_plan(spec(host), host.seen)
+    assert not plan.steps and any(refusal in one and "the filesystem of volume" in one for one in plan.refusals), plan.refusals
+
+
+def test_a_filesystem_that_is_smaller_than_its_volume_is_told():
+    host = built()
+    host.seen.filesystems = {devno: found._replace(blocks=found.blocks - 1024) for devno, found in host.seen.filesystems.items()}
+    plan = make_plan(spec(host), host.seen)
+    assert plan.steps == [] and any("it is 4 MiB smaller than what it stands on; wanted all of it, by resize2fs" in one for one in plan.warnings)
+
+
+def test_a_volume_that_is_read_only_is_refused():
+    host = built()
+    devno = next(iter(host.seen.filesystems))
+    host.edit(devno, read_only=True)
+    plan = make_plan(spec(host), host.seen)
+    assert not plan.steps and any("is read-only; wanted one that can be written to; lvchange --permission rw" in one for one in plan.refusals)
 
 
 @pytest.mark.parametrize("options", [["strictatime"], ["noatime", "nodiscard"], ["relatime", "data=ordered"], [], ["noatime", "lazytime", "commit=30"]])

@@ -8,7 +8,18 @@ import random
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Lv, Segment, Signature, Table
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack import below, chunk_below, data_legs, leg_starts, pieces, starts, stripes, tops, view
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack import (
+    DURABILITY,
+    below,
+    chunk_below,
+    data_legs,
+    leg_starts,
+    pieces,
+    starts,
+    stripes,
+    tops,
+    view,
+)
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host, spec
 
 K4 = Limits(512, 4096, 4096, 0, 0)
@@ -428,3 +439,13 @@ def test_what_this_collection_builds_is_aligned():
                     assert not off_by_the_oracle(host.seen, top, max(grain, 4096))
                     rows += 1
     assert rows == 3 * 6 * 3 * 2
+
+
+@pytest.mark.parametrize("change, level", [({"journal": False}, "error"), ({"faulty": True}, "error"), ({"blocks": 10}, "warning"), ({"blocks": 1 << 40}, "error")])
+def test_what_became_of_a_filesystem_is_found_and_says_nothing_of_alignment(change, level):
+    host = Host()
+    disk = host.disk("sda", 64 * MIB)
+    host.ext4(disk)
+    host.seen.filesystems[disk] = host.seen.filesystems[disk]._replace(**change)
+    (finding,) = view(host.seen, disk).findings
+    assert (finding.level, finding.layer) == (level, "ext4") and finding.layer in DURABILITY
