@@ -441,7 +441,9 @@ def test_what_this_collection_builds_is_aligned():
     assert rows == 3 * 6 * 3 * 2
 
 
-@pytest.mark.parametrize("change, level", [({"journal": False}, "error"), ({"faulty": True}, "error"), ({"blocks": 10}, "warning"), ({"blocks": 1 << 40}, "error")])
+@pytest.mark.parametrize(
+    "change, level", [({"journal": False}, "error"), ({"faulty": True}, "error"), ({"blocks": 10}, "warning"), ({"blocks": 1 << 40}, "error")]
+)
 def test_what_became_of_a_filesystem_is_found_and_says_nothing_of_alignment(change, level):
     host = Host()
     disk = host.disk("sda", 64 * MIB)
