@@ -27,6 +27,11 @@ TAKE_DOWN = (
 )
 ACTIVATE = 'test -z "$(vgs --noheadings -o vg_name | grep -w pgdata)" || vgchange -qay pgdata; udevadm settle --timeout=30'
 
+# A mounted filesystem whose disk failed says so in its superblock, and the plan refuses it until somebody has checked it.
+CHECK = (
+    'for lv in $(ls -d /dev/pgdata/* 2> /dev/null); do test "$(blkid -p -o value -s TYPE $lv)" != ext4 || e2fsck -fp $lv > /dev/null || test $? -eq 1; done'
+)
+
 
 def kernel_name(harness: Harness, disk: Disk) -> str:
     """It may be another each time that a disk comes."""
@@ -70,12 +75,25 @@ def test_io_errors_at_each_step(harness: Harness, disks: dict[str, Disk], layout
     spec = spec_of(list(disks.values()), layout)
     name = kernel_name(harness, disks["p1"])
     failed = at_each_step(
-        harness, spec, lambda: void(harness, OFFLINE.format(name=name)), lambda: void(harness, f"{RUNNING.format(name=name)}; {TAKE_DOWN}; {ACTIVATE}")
+        harness, spec, lambda: void(harness, OFFLINE.format(name=name)), lambda: void(harness, f"{RUNNING.format(name=name)}; {TAKE_DOWN}; {ACTIVATE}; {CHECK}")
     )
     assert failed > 0
     carry_on(harness, spec)
     assert reading_of(harness, spec)
     figure("faults", steps_with_io_errors=failed, not_resumed=0)
+
+
+def test_a_filesystem_with_errors_is_refused_until_it_is_checked(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
+    """What an I/O error leaves: mounted read-only by errors=remount-ro, or read-write, and a word in the superblock."""
+    spec = spec_of(list(disks.values()), "one")
+    carry_on(harness, spec)
+    harness.must("umount /dev/mapper/pgdata-vol0; debugfs -w -R 'ssv state 3' /dev/pgdata/vol0 2> /dev/null")
+    with bench.untouched():
+        plan = harness.module("stack_plan", spec)
+    assert plan["failed"] and "the kernel has found errors in it; wanted a check, by e2fsck -f" in said(plan), said(plan)
+    harness.must("e2fsck -fp /dev/pgdata/vol0 > /dev/null || test $? -eq 1")
+    carry_on(harness, spec)
+    assert reading_of(harness, spec)
 
 
 @pytest.mark.long
@@ -89,7 +107,7 @@ def test_io_errors_in_the_middle_of_each_step(harness: Harness, disks: dict[str,
         harness,
         spec,
         lambda: void(harness, f"(sleep {after}; {OFFLINE.format(name=name)}) > /dev/null 2>&1 &"),
-        lambda: void(harness, f"sleep {after}; {RUNNING.format(name=name)}; {TAKE_DOWN}; {ACTIVATE}"),
+        lambda: void(harness, f"sleep {after}; {RUNNING.format(name=name)}; {TAKE_DOWN}; {ACTIVATE}; {CHECK}"),
     )
     carry_on(harness, spec)
     assert reading_of(harness, spec)
@@ -104,7 +122,7 @@ def test_unplugged_at_each_step(harness: Harness, disks: dict[str, Disk], layout
         harness,
         spec,
         lambda: void(harness, GONE.format(name=kernel_name(harness, disks["p1"]))),
-        lambda: void(harness, f"{TAKE_DOWN}; {BACK}; {ACTIVATE}"),
+        lambda: void(harness, f"{TAKE_DOWN}; {BACK}; {ACTIVATE}; {CHECK}"),
     )
     assert failed > 0
     carry_on(harness, spec)
