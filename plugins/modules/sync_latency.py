@@ -324,6 +324,7 @@ report:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.plumbline.ssd.plugins.module_utils._durability import barriers_on
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._sync import (
@@ -359,7 +360,7 @@ def measure_states(module, volume, options):
     states, lines = compare_states(on, off, drives.protected)
     seconds, written = before.seconds + turned_round.seconds, before.written + turned_round.written
     found = result(volume.title, options, asked(before.rows, options), seconds, written)
-    relies = drives.was and not {"nobarrier", "barrier=0"}.intersection(volume.options)
+    relies = drives.was and barriers_on(volume.options)
     protected = module.params["power_loss_protection"] or bool(drives.protected)
     found, warnings = with_flushes(dict(found, report=found["report"] + lines), states["honesty"], relies, protected)
     return dict(found, cache_states=states, warnings=warnings)

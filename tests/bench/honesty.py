@@ -10,7 +10,6 @@ measured; the figures depend on the seed only.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import random
@@ -23,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
+from _bench import line, parser
 from ansible_collections.plumbline.ssd.plugins.module_utils._honesty import HONEST, IGNORES, PROTECTED, Time, Times, judge
 
 PIECES = 8
@@ -102,17 +102,10 @@ def trial(dice: random.Random, kind: str, noise: str, way: float, programming: f
     ).kind
 
 
-def line(drive: object, noise: object, *figures: object) -> str:
-    """One line of the table."""
-    return f"{drive!s:16}{noise!s:14}" + "".join(f"{figure!s:>13}" for figure in figures)
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="./plumbline bench honesty", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", default="1", help="any word; the same one gives the same figures")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th point of the grid")
-    parser.add_argument("--json", action="store_true", help="the figures as one JSON object, in the last line")
-    options = parser.parse_args()
+    words = parser("honesty", __doc__)
+    words.add_argument("--every", type=int, default=1, metavar="N", help="only every N-th point of the grid")
+    options = words.parse_args()
     points = [(way, programming) for way in WAYS for programming in PROGRAMMINGS][:: options.every]
     rows = []
     print(line("drive", "noise", "trials", "right", "wrong", "inconclusive", "other"))

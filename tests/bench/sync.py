@@ -10,7 +10,6 @@ figures depend on the seed only.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
+from _bench import line, parser
 from ansible_collections.plumbline.ssd.plugins.module_utils import _sync
 from ansible_collections.plumbline.ssd.plugins.module_utils._sync import ROUNDS, ROWS, Options, Piece, Samples
 from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import FAIL, INCONCLUSIVE, PASS
@@ -75,17 +75,10 @@ def trial(drive: Drive, limit: float) -> str:
     return _sync.compare([(ROW, samples)], options)[0].verdict
 
 
-def line(*cells: object) -> str:
-    """One line of the table."""
-    return "".join(f"{cell!s:>14}" for cell in cells)
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="./plumbline bench sync", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", default="1", help="any word; the same one gives the same figures")
-    parser.add_argument("--trials", type=int, default=105, help="for each drive, noise and threshold")
-    parser.add_argument("--json", action="store_true", help="the figures as one JSON object, in the last line")
-    options = parser.parse_args()
+    words = parser("sync", __doc__)
+    words.add_argument("--trials", type=int, default=105, help="for each drive, noise and threshold")
+    options = words.parse_args()
     rows = []
     print(line("stalls", "noise", "trials", "false pass", "false fail", "inconclusive"))
     for name, stalls in DRIVES.items():

@@ -10,7 +10,6 @@ the figures depend on the seed only.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import random
@@ -21,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
+from _bench import line, parser
 from ansible_collections.plumbline.ssd.plugins.module_utils import _throughput
 from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import VOLUMES, Block, Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import FAIL, INCONCLUSIVE, PASS
@@ -76,17 +76,10 @@ def trial(load: str, period: float, share: float, seed: str) -> _throughput.Foun
     return _throughput.drive(_throughput.measure(OPTIONS, (), dice), run)
 
 
-def line(*cells: object) -> str:
-    """One line of the table."""
-    return "".join(f"{cell!s:>14}" for cell in cells)
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="./plumbline bench throughput", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", default="1", help="any word; the same one gives the same figures")
-    parser.add_argument("--trials", type=int, default=20, help="for each load, period and share")
-    parser.add_argument("--json", action="store_true", help="the figures as one JSON object, in the last line")
-    options = parser.parse_args()
+    words = parser("throughput", __doc__)
+    words.add_argument("--trials", type=int, default=20, help="for each load, period and share")
+    options = words.parse_args()
     rows = []
     worst = (0.0, "")
     print(line("load", "share", "trials", "wrong", "missed", "inconclusive"))
