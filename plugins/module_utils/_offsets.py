@@ -66,8 +66,9 @@ def _sweep_target(
 def _unmeasured(path: str) -> Dict[str, Any]:
     """What check mode returns for a directory, on which a scratch file would have to be written."""
     why = "check mode: nothing is written, so there is no scratch file and nothing was measured"
-    numbers = {"phase_bytes": 0, "grain_bytes": 0, "ratio": 1.0, "expected_bytes": -1, "reads": 0, "read_bytes": 0, "seconds": 0.0, "share": 0.0}
-    return dict(numbers, verdict=INCONCLUSIVE, contradicts=False, legs=[], reasons=[why], report=["%s: %s" % (path, why)])
+    numbers = {"phase_bytes": 0, "grain_bytes": 0, "expected_bytes": -1, "reads": 0, "read_bytes": 0}
+    shares = {"ratio": 1.0, "excluded_ratio": 0.0, "seconds": 0.0, "share": 0.0}
+    return dict(numbers, **shares, verdict=INCONCLUSIVE, contradicts=False, legs=[], reasons=[why], report=["%s: %s" % (path, why)])
 
 
 def _write(
@@ -107,6 +108,7 @@ def _verdict(seen: Observation, target: _probe.Target, measured: _probe.Measured
         "phase_bytes": found.phase,
         "grain_bytes": found.grain,
         "ratio": round(found.ratio, 3),
+        "excluded_ratio": found.excluded,
         "expected_bytes": expected,
         "contradicts": contradicts,
         "reads": found.reads,

@@ -23,6 +23,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import Plan, StackPlan, volume_births, volume_devices, volume_protections
+from ansible_collections.plumbline.ssd.plugins.module_utils._sweep import COARSE
 from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import FAIL, INCONCLUSIVE, PASS, UNFINISHED
 from ansible_collections.plumbline.ssd.plugins.module_utils._verify import Verify
 
@@ -150,12 +151,14 @@ def _of(one: Mapping[str, Any], reason: str) -> str:
 
 
 def _sweep(one: Mapping[str, Any]) -> Tuple[str, List[str]]:
-    """A sweep fails a proof only where it contradicts the static one, since many drives hide a straddle."""
+    """A sweep fails a proof only where it contradicts the static one, since many drives hide a straddle. One without a verdict may still exclude that."""
     report = [str(line) for line in one.get("report", [])]
     if one["contradicts"]:
         look = ["look first at %s" % one["culprit"]] if one.get("culprit") else []
         return FAIL, report[:1] + [str(reason) for reason in one.get("reasons", [])] + look
-    return (INCONCLUSIVE, report[:1]) if one.get("verdict") == INCONCLUSIVE else (PASS, [])
+    excluded = one.get("excluded_ratio")
+    enough = isinstance(excluded, (int, float)) and 1 < excluded <= COARSE  # a straddle that matters would have shown
+    return (INCONCLUSIVE, report[:1]) if one.get("verdict") == INCONCLUSIVE and not enough else (PASS, [])
 
 
 def record_of(proof: Mapping[str, Any], measured: Sequence[Mapping[str, Any]], when: str, final: bool, before: Record) -> Dict[str, Any]:

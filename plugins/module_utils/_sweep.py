@@ -20,19 +20,23 @@ import bisect
 import functools
 import math
 import sys
-from typing import Callable, Generator, List, NamedTuple, Optional, Sequence
+from typing import Callable, Generator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import KIB, MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import INCONCLUSIVE
 
 PHASE = "phase"
 NO_PREFERENCE = "no_preference"
+CANNOT_TELL = "cannot_tell"  # no phase showed, and a cache may have hidden it
 
 FIRST_GRAIN = 4 * KIB
 LAST_GRAIN = 64 * KIB
-# The comparisons in which a search can go wrong: levels and screens from 4 to 64 KiB; at each of these grains the least penalty, of two
-# and of all; pairs above, looked at twice, and pairs below, both ways.
-_PARTS = 5 + 4 * 4 + 2 * 5 + 2 * (2 * 4 + 3)
+# A penalty of this much is looked for first, as it takes few reads: what is inconclusive behind that can still say that there is none so large.
+# Pages that are read in two halves take half as long again and more, where a drive does not hide it.
+COARSE = 1.25
+# The comparisons in which a search can go wrong: levels and screens from 4 to 64 KiB, for the coarse penalty and for the least; at each of these
+# grains the least penalty, of two and of all; pairs above, looked at twice, and pairs below, both ways.
+_PARTS = 2 * (5 + 4 * 4) + 2 * 5 + 2 * (2 * 4 + 3)
 # A little less than the gap that matters is looked for, since the base that it is a share of is an estimate.
 _SAFETY = 0.8
 
@@ -63,7 +67,7 @@ class Options(NamedTuple):
     last_grain: int = LAST_GRAIN  # bytes; the largest grain that is looked for
     error: float = 1e-4  # the probability that a verdict is wrong
     min_ratio: float = 1.1  # the smallest penalty that matters, as a share of the latency of an aligned read
-    max_bytes: int = 64 * MIB
+    max_bytes: int = 2048 * MIB  # a guard: what a search costs is time, and a share of the device's load
 
 
 class Verdict(NamedTuple):
@@ -76,6 +80,7 @@ class Verdict(NamedTuple):
     reads: int = 0
     bytes: int = 0
     why: str = ""
+    excluded: float = 0.0  # the smallest penalty, as a ratio of latencies, that there certainly is not; 0: none was excluded
 
 
 class Wealth:
@@ -111,7 +116,7 @@ class RankSum:
     Each round multiplies by exp(tilt * U) over its mean under exchange of the groups, which is exact whatever the latencies are distributed like.
     """
 
-    TILTS = (0.1, 0.25, 0.5, 1.0)  # per pair
+    TILTS = (0.03, 0.1, 0.25, 0.5, 1.0)  # per pair
 
     def __init__(self) -> None:
         self.purses = [1.0] * len(self.TILTS)
@@ -327,7 +332,8 @@ class _Sweep:
         self.options = options
         self.shuffle = shuffle
         self.error = options.error / _PARTS
-        self.gap = _SAFETY * (options.min_ratio - 1)
+        self.gap = 0.0  # that is looked for, as a share of the base
+        self.excluded = 0.0
         self.reads = 0
         self.bytes = 0
         self.why = ""
@@ -377,6 +383,19 @@ class _Sweep:
             bound.add(latencies)
         return bound.value
 
+    def levels(self, ratio: float) -> Generator[Round, Optional[Sequence[float]], Tuple["Compared", int]]:
+        """From the smallest grain up, until a phase is certain, or that none is faster by this ratio. Returns what was found, and the last grain."""
+        self.gap = _SAFETY * (ratio - 1)
+        grain = first_grain(self.options.logical)
+        while True:
+            found = yield from self.level(grain)
+            if found.phase is not None or not found.none or 2 * grain > self.options.last_grain:
+                break
+            grain *= 2
+        if found.none:
+            self.excluded = ratio
+        return found, grain
+
     def level(self, grain: int) -> Generator[Round, Optional[Sequence[float]], "Compared"]:
         """Whether one phase of the grain is faster, and which."""
         phases: Sequence[int] = range(0, grain, self.options.logical)
@@ -412,7 +431,8 @@ class _Sweep:
                 return []
 
     def verdict(self, verdict: str, phase: int = 0, grain: int = 0, penalty: float = 0.0) -> Verdict:
-        return Verdict(verdict, phase, grain, 1 + penalty if verdict == PHASE else 1.0, self.reads, self.bytes, self.why)
+        excluded = self.excluded if verdict != PHASE else 0.0
+        return Verdict(verdict, phase, grain, 1 + penalty if verdict == PHASE else 1.0, self.reads, self.bytes, self.why, excluded)
 
 
 class Compared(NamedTuple):
@@ -436,16 +456,15 @@ def search(options: Options, shuffle: Callable[[List[int]], None]) -> Search:
     *shuffle* must draw every order of a list with the same probability. Raises nothing; what it cannot tell is ``inconclusive``.
     """
     state = _Sweep(options, shuffle)
-    first = grain = first_grain(options.logical)
-    while True:
-        found = yield from state.level(grain)
+    first = first_grain(options.logical)
+    for ratio in sorted({max(COARSE, options.min_ratio), options.min_ratio}, reverse=True):
+        found, grain = yield from state.levels(ratio)
         if found.phase is not None:
             break
         if not found.none:
             return state.verdict(INCONCLUSIVE)
-        if 2 * grain > options.last_grain:
-            return state.verdict(NO_PREFERENCE, grain=grain)
-        grain *= 2
+    if found.phase is None:
+        return state.verdict(NO_PREFERENCE, grain=grain)
     phase, penalty = found.phase, found.penalty
     least = HOPED * max(penalty, options.min_ratio - 1)  # of which it is to be shown that the penalty is larger, and a pair's is not
     sure: Optional[float] = 0.0
@@ -500,4 +519,7 @@ def report(name: str, found: Verdict, min_ratio: float, expected: int, seconds: 
         return lines
     if found.verdict == NO_PREFERENCE:
         return ["%s: no offset is faster by a ratio of %g or more, up to a grain of %s (%s)" % (name, min_ratio, human(found.grain), cost)]
-    return ["%s: inconclusive, %s (%s); allow more, or measure when it is quieter" % (name, found.why, cost)]
+    if found.verdict == CANNOT_TELL:
+        return ["%s: cannot tell: no offset is faster, and %s (%s)" % (name, found.why, cost)]
+    known = "; a penalty of %g or more is excluded" % found.excluded if found.excluded else ""
+    return ["%s: inconclusive, %s%s (%s); allow more, or measure when it is quieter" % (name, found.why, known, cost)]

@@ -45,23 +45,32 @@ options:
     description:
       - The smallest penalty that matters, as latency at a wrong offset divided by latency at the right one. V(no_preference) means that
         there is none as large as this.
+      - A larger one of 1.25 is looked for first. Where the search for this one stays V(inconclusive), RV(excluded_ratio) says so.
     type: float
     default: 1.1
   max_bytes:
     description:
-      - How much is read at most, for every layer where O(layers) is set. Where that is not enough the verdict is V(inconclusive).
+      - How much is read at most, for every layer where O(layers) is set. Where that is not enough the verdict is V(inconclusive). It is a guard; what a
+        sweep costs others is bounded by O(reads_per_second) and O(max_share).
     type: str
-    default: 64MiB
+    default: 2GiB
   max_seconds:
     description:
       - How long a sweep takes at most, in seconds; every layer has as much where O(layers) is set.
     type: float
-    default: 10
+    default: 30
   reads_per_second:
     description:
       - The rate of reads that is not exceeded. V(0) for no limit.
     type: int
-    default: 500
+    default: 2000
+  cache_size:
+    description:
+      - How much a cache between the host and the flash may hold, such as a RAID controller's. Such a cache answers at every offset alike, so that a
+        misalignment behind it does not show. Where no phase is found among less than four times as much, the verdict is V(cannot_tell).
+      - V(0) where there is certainly none.
+    type: str
+    default: 2GiB
   max_share:
     description:
       - The share of all requests to the disks below that the sweep may have, while others load them. The kernel's accounts tell whether they do,
@@ -114,7 +123,7 @@ attributes:
   diff_mode:
     support: none
 notes:
-  - Many drives hide a straddled read, because two of their dies work at once. V(no_preference) is no fault then.
+  - Many drives hide a straddled read, because two of their dies work at once. V(no_preference) is no fault then, nor is V(cannot_tell).
   - How certainty is reached, and how often the verdict was wrong in simulation, is in the guide on the offset sweep.
 seealso:
   - module: plumbline.ssd.stack_info
@@ -150,7 +159,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: V(phase), V(no_preference) or V(inconclusive).
+  description: V(phase), V(no_preference), V(cannot_tell) or V(inconclusive).
   returned: success
   type: str
   sample: phase
@@ -169,6 +178,11 @@ ratio:
   returned: success
   type: float
   sample: 1.62
+excluded_ratio:
+  description: The smallest penalty that there certainly is not, as a ratio of latencies; V(0.0) where none could be excluded, or with a phase.
+  returned: success
+  type: float
+  sample: 1.1
 expected_bytes:
   description: The phase by the kernel's alignment offset of the device; V(-1) where the kernel does not know.
   returned: success

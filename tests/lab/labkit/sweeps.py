@@ -32,7 +32,7 @@ def sweep(harness: Harness, device: str, **options: Any) -> dict[str, Any]:
     """A sweep that has come to a verdict. *options* are offset_sweep's."""
 
     def measure(seconds: float) -> dict[str, Any]:
-        found = harness.module("offset_sweep", {"device": device, "max_seconds": seconds, "max_bytes": "256MiB", **options}, timeout=10 * seconds)
+        found = harness.module("offset_sweep", {"device": device, "max_seconds": seconds, "cache_size": "0", **options}, timeout=10 * seconds)
         assert not found["failed"], said(found)
         assert not found["traceback"]
         return found

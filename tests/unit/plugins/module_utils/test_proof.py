@@ -289,3 +289,16 @@ def test_the_role_hands_over_every_option(file, measures):
         (task,) = (task for task in task_file(file) if "plumbline.ssd." + measure in task)
         handed = {key for key, value in task["plumbline.ssd." + measure].items() if "__verify_options." + key in str(value)}
         assert handed == set(_verify._module(measure)[0])
+
+
+@pytest.mark.parametrize(
+    "excluded, verdict",
+    [(1.25, "pass"), (1.1, "pass"), (1.3, "inconclusive"), (0.0, "inconclusive"), (None, "inconclusive"), ("1.1", "inconclusive")],
+)
+def test_a_sweep_that_excludes_the_penalty_that_matters(excluded, verdict):
+    one = {"verdict": "inconclusive", "contradicts": False, "report": ["no verdict"], "excluded_ratio": excluded}
+    assert _proof.judge([one])[0] == verdict
+
+
+def test_a_sweep_that_cannot_tell_leaves_the_static_proof():
+    assert _proof.judge([{"verdict": "cannot_tell", "contradicts": False, "report": ["a cache"]}])[0] == "pass"

@@ -231,3 +231,20 @@ CONTRADICTION = "sda: by the kernel it is offset 0: a layer below is misaligned,
 )
 def test_report(found, expected, lines):
     assert _sweep.report("sda", found, 1.1, expected, 1.23) == lines
+
+
+def test_what_is_excluded_when_the_budget_ends():
+    """The coarse penalty is excluded first, on every grain; the search for the fine one may end without a verdict."""
+    whole = sweep(Device(4 * KIB, 0, 1.0), Options())
+    assert (whole.verdict, whole.excluded) == (NO_PREFERENCE, 1.1)
+    found = [sweep(Device(4 * KIB, 0, 1.0), Options(max_bytes=share * whole.bytes // 100)) for share in range(5, 100, 5)]
+    cut = [one for one in found if one.verdict == INCONCLUSIVE]
+    assert {one.excluded for one in cut} == {0.0, 1.25} and not any(one.verdict == PHASE for one in found)
+    words = _sweep.report("dm-0", next(one for one in cut if one.excluded), 1.1, 0, 1.0)[0]
+    assert "a penalty of 1.25 or more is excluded" in words
+
+
+@pytest.mark.parametrize("ratio", [1.3, 2.0])
+def test_a_least_penalty_above_the_coarse_one_is_looked_for_once(ratio):
+    found = sweep(Device(4 * KIB, 0, 1.0), Options(min_ratio=ratio))
+    assert (found.verdict, found.excluded) == (NO_PREFERENCE, ratio)
