@@ -233,11 +233,14 @@ class Samples:
 
     def __init__(self, unable: str = "") -> None:
         self.unable = unable  # why the row cannot run here
+        self.own = 0  # nanoseconds of an operation that are the measuring program's, and are taken out
         self.counts: Counter[int] = Counter()  # by latency in ticks, rounded up
         self.pieces: List[Piece] = []
 
     def add(self, latencies: Sequence[int], elapsed: int) -> None:
         """One piece of time: nanoseconds of each operation, and of all."""
+        latencies = [max(latency - self.own, 1) for latency in latencies]
+        elapsed = max(elapsed - self.own * len(latencies), 1)
         self.counts.update(-(-latency * TICKS // 1000) for latency in latencies)
         stalls: List[int] = []
         if max(latencies) >= STALL_NS:
@@ -479,6 +482,7 @@ def figures(row: Row, samples: Samples) -> Dict[str, Any]:
         "p999_us": samples.percentile(0.999),
         "max_us": samples.longest() if samples.ops else None,
         "open_p99_us": _rounded(samples.waiting(0.99)),
+        "method_us": _rounded(samples.own / 1000),
         "stalls": sum(piece.stalls for piece in samples.pieces),
         "stalled_share": round(samples.stalled_share(), 4),
         "histogram": {str(edge): count for edge, count in samples.histogram().items()},

@@ -18,7 +18,7 @@ import mmap
 import os
 import stat
 import time
-from typing import Callable, List, NamedTuple, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
@@ -177,6 +177,20 @@ def _libc() -> ctypes.CDLL:
     return libc
 
 
+class _Calls(NamedTuple):
+    """The system calls of an operation."""
+
+    pwrite: Callable[..., int]
+    sync: Callable[[int], object]
+    fsync: Callable[[int], object]
+    close: Callable[[int], object]
+    reopen: Callable[..., Any]
+
+
+_OWN_BATCHES = 16
+_OWN_OPERATIONS = 64  # in each
+
+
 class _Job:
     """One row: its descriptor, its operation, its samples."""
 
@@ -191,8 +205,10 @@ class _Job:
         try:
             if row.sync not in ("fsync_close", "close_fsync"):
                 self.fd = os.open(self.again, os.O_RDWR | os.O_CLOEXEC | (row.flag | os.O_DIRECT if row.flag else 0))
-            self.operate = self._operation()
+            sync = {"fdatasync": os.fdatasync, "sync_file_range": _write_out}.get(row.sync, os.fsync)
+            self.operate = self._operation(self.fd, _Calls(os.pwrite, sync, os.fsync, os.close, os.open))
             self.operate()
+            self.samples.own = self._own()
             self.written += row.write * row.times
         except OSError as fault:
             if not (row.flag and fault.errno == errno.EINVAL):
@@ -202,12 +218,22 @@ class _Job:
             small = row.write % volume.logical
             self.samples = Samples("%d B is no whole block of %d B" % (row.write, volume.logical) if small else "no such direct writes on this filesystem")
 
-    def _operation(self) -> Callable[[], None]:
+    def _own(self) -> int:
+        """Nanoseconds of an operation that are this program's: the same loop on a device that takes nothing, with syncs that do nothing. The quickest batch."""
+        fd = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        nothing = "".format
+        try:
+            operate = self._operation(fd, _Calls(os.pwrite, nothing, nothing, nothing, {self.again: fd}.get))
+            return min(self._time(operate, 0, _OWN_OPERATIONS)[1] // _OWN_OPERATIONS for _batch in range(_OWN_BATCHES))
+        finally:
+            os.close(fd)
+
+    def _operation(self, fd: int, calls: _Calls) -> Callable[[], None]:
         """One operation of the row. All that can be made ready is made ready here."""
-        fd, again, size = self.fd, self.again, self.row.write
+        again, size = self.again, self.row.write
         pieces = [(view, number * size) for number, view in enumerate(self.views)]
         view = self.views[0]
-        pwrite, fsync, close, reopen = os.pwrite, os.fsync, os.close, os.open
+        pwrite, sync, fsync, close, reopen = calls
         flags = os.O_RDWR | os.O_CLOEXEC
 
         def write() -> None:
@@ -240,29 +266,32 @@ class _Job:
         if self.row.sync in ("fsync_close", "close_fsync"):
             first = self.row.sync == "fsync_close"
             return write_and_reopen
-        if not self.row.sync:
-            return write
-        sync = {"fdatasync": os.fdatasync, "fsync": fsync, "sync_file_range": _write_out}[self.row.sync]
-        return write_and_sync
+        return write_and_sync if self.row.sync else write
+
+    @staticmethod
+    def _time(operate: Callable[[], None], until: int, least: int = 1, latencies: Optional["array.array[int]"] = None) -> Tuple["array.array[int]", int]:
+        """Operations until this moment (perf_counter_ns), and at least so many: nanoseconds of each, and of all. What was done stays in *latencies*."""
+        clock = time.perf_counter_ns
+        latencies = array.array("q") if latencies is None else latencies
+        keep = latencies.append
+        began = last = clock()
+        while True:
+            operate()
+            now = clock()
+            keep(now - last)
+            last = now
+            if now >= until and len(latencies) >= least:
+                return latencies, now - began
 
     def run(self, until: int) -> None:
         """Operations until this moment (perf_counter_ns), one at least. The first is not counted: what ran before may have left it work."""
-        clock, operate = time.perf_counter_ns, self.operate
         latencies = array.array("q")
-        keep = latencies.append
-        operate()
-        began = last = clock()
+        self.operate()
         try:
-            while True:
-                operate()
-                now = clock()
-                keep(now - last)
-                last = now
-                if now >= until:
-                    break
+            self._time(self.operate, until, 1, latencies)
         finally:
             if latencies:
-                self.samples.add(latencies, last - began)
+                self.samples.add(latencies, sum(latencies))
             self.written += (len(latencies) + 1) * self.row.write * self.row.times
 
     def close(self) -> None:

@@ -213,6 +213,9 @@ rows:
       description: The longest that was seen.
       type: float
       sample: 3011.2
+    method_us:
+      description: Microseconds of each operation that are the measuring program's own, by a loop on C(/dev/null). They are taken out of all figures.
+      type: float
     open_p99_us:
       description: What 99 % of requests that come at random times would wait at most for the operation that is under way.
       type: float

@@ -140,6 +140,19 @@ def test_all_rows_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> N
     against_pg(harness, 5)
 
 
+@pytest.mark.long(minutes=9)
+@pytest.mark.measured
+@pytest.mark.parametrize("flush_us", [30, 300, 7000])
+@pytest.mark.parametrize("mounted", ["honest"], indirect=True)
+def test_quick_drives_agree_as_well(bench: Bench, harness: Harness, mounted: Disk, flush_us: int) -> None:
+    """A drive with capacitors, a good one without, a poor one. On an emulated machine a sync takes half a millisecond and more, whatever the drive."""
+    bench.change(mounted, flush_us=flush_us, program_us=10, transfer_us=1)
+    try:
+        against_pg(harness, 9, METHODS)
+    finally:
+        bench.change(mounted, **{key: HONEST[key] for key in ("flush_us", "program_us", "transfer_us")})
+
+
 # --- the write cache --------------------------------------------------------------------------------------------------------
 
 

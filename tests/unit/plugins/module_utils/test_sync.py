@@ -368,7 +368,7 @@ def test_a_result():
     assert row == {
         "row": "fsync", "title": "fsync", "unable": "", "ops": 400, "seconds": 0.8, "ops_per_sec": 500.0, "usecs_per_op": 2000.0,
         "p50_us": 2000.0, "p99_us": 2000.0, "p999_us": None, "max_us": 2000.0, "histogram": {"2048": 400},
-        "open_p99_us": 1980.0, "stalls": 0, "stalled_share": 0.0,
+        "open_p99_us": 1980.0, "method_us": 0.0, "stalls": 0, "stalled_share": 0.0,
     }  # fmt: skip
     assert found["checks"] == [
         {"row": "fsync", "threshold": "min_ops", "wanted": 50, "found": 500.0, "low": 55.579, "high": 500.0, "verdict": PASS}

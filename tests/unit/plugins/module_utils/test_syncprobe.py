@@ -27,6 +27,12 @@ def volume(tmp_path):
     return Volume(str(tmp_path), str(tmp_path), "x", "ext4", (), 512)
 
 
+@pytest.fixture
+def free(monkeypatch):
+    """The program's own cost is not measured, which would call what the test watches."""
+    monkeypatch.setattr(_syncprobe._Job, "_own", lambda self: 0)
+
+
 def descriptors():
     return sorted(os.listdir("/proc/self/fd"))
 
@@ -45,6 +51,7 @@ def test_every_row_runs_and_leaves_nothing(volume):
     assert os.listdir(volume.path) == [] and descriptors() == before
 
 
+@pytest.mark.usefixtures("free")
 def test_what_a_row_writes(volume, monkeypatch):
     """Sizes, offsets and syncs of one operation each."""
     calls = []
@@ -80,6 +87,7 @@ def test_what_a_row_writes(volume, monkeypatch):
     os.close(scratch)
 
 
+@pytest.mark.usefixtures("free")
 @pytest.mark.parametrize("name", [row.name for row in _sync.ROWS if row.flag])
 def test_direct_writes_that_are_no_whole_block(volume, monkeypatch, name):
     """As on 4Kn: the kernel says EINVAL, the row is not applicable, nothing fails."""
@@ -112,6 +120,7 @@ def test_no_direct_writes_at_all(volume, monkeypatch):
     assert {row.name: samples.unable for row, samples in (first, second)} == {"fsync": "", "open_sync": "no such direct writes on this filesystem"}
 
 
+@pytest.mark.usefixtures("free")
 @pytest.mark.parametrize("call, name", [("fdatasync", "fdatasync"), ("fsync", "write_close_fsync")])
 def test_an_operation_that_fails(volume, monkeypatch, call, name):
     """Whenever it fails: an error of one line, and no descriptor stays open."""
@@ -135,6 +144,7 @@ def test_an_operation_that_fails(volume, monkeypatch, call, name):
         assert os.listdir(volume.path) == [] and descriptors() == before
 
 
+@pytest.mark.usefixtures("free")
 def test_a_write_that_ends_early(volume, monkeypatch):
     real = os.pwrite
     monkeypatch.setattr(_syncprobe.os, "pwrite", lambda fd, data, offset: real(fd, data, offset) - (len(data) == 8192))
@@ -196,6 +206,7 @@ def test_the_time_is_kept(volume):
     assert run.rows[0][1].ops > 0
 
 
+@pytest.mark.usefixtures("free")
 def test_a_p99_gets_its_operations(volume, monkeypatch):
     """One operation takes 1 ms, a row 0.1 s: it goes on to 299 operations where a p99 is asked, and only there."""
     real = os.fdatasync
@@ -268,3 +279,19 @@ def test_where_nothing_can_be_measured(host, path, words):
 def test_no_directory(path, words):
     with pytest.raises(PlumblineError, match=words):
         _syncprobe.look_at(path)
+
+
+def test_what_the_program_itself_takes_is_measured_and_taken_out(volume):
+    """Of every kind of row, in nanoseconds; less than an operation that does anything."""
+    rows = [row for row in _sync.ROWS if row.name in ("fdatasync", "fsync", "fdatasync_2", "write_fsync_close", "write_close_fsync")]
+    run = _syncprobe.measure(volume, _sync.Options(tuple(rows), seconds=0.1))
+    for row, samples in run.rows:
+        assert samples.unable or 0 < samples.own < 1e9 * samples.seconds / samples.ops + samples.own, row.name
+
+
+def test_a_slow_program_shows_the_same_figures():
+    quick, slow = _sync.Samples(), _sync.Samples()
+    slow.own = 7_000
+    quick.add([30_000] * 900, 30_000 * 900)
+    slow.add([37_000] * 900, 37_000 * 900)
+    assert quick.rate == slow.rate == pytest.approx(1e9 / 30_000) and quick.counts == slow.counts
