@@ -8,11 +8,11 @@ import re
 
 import pytest
 from labkit.bench import Disk, pool
-from labkit.harness import HOME, ROOT, Harness
+from labkit.guides import follow
+from labkit.harness import HOME, Harness
 from labkit.specs import stack
 
 DISKS = pool(["lost", "other"])
-GUIDES = ROOT / "docs" / "docsite" / "rst"
 MIB = 1 << 20
 # What the writers of the collection do before their first write, on a disk that they would refuse.
 KEEP = """
@@ -26,22 +26,9 @@ print(*_backup.keep_device(run, seen, seen.paths[sys.argv[1]]))
 """
 
 
-def commands(label: str, guide: str) -> str:
-    """The commands below a mark of a guide, as a reader copies them."""
-    text = (GUIDES / f"{guide}.rst").read_text(encoding="utf-8")
-    found = re.search(rf"\.\. commands: {label}\n.*?\.\. code-block:: shell\n\n(.*?)\n(?=\S)", text + "\n.", re.DOTALL)
-    assert found, label
-    return re.sub(r"^    ", "", found.group(1), flags=re.MULTILINE)
-
-
 def keep(harness: Harness, disk: Disk) -> str:
     """A backup of a disk; its directory."""
     return harness.must(f"cd {HOME} && PYTHONPATH={HOME} python3 - {disk.path} <<'END'\n{KEEP}\nEND").split()[-1]
-
-
-def follow(harness: Harness, label: str, guide: str = "guide_table_back", **variables: str) -> str:
-    """Run the commands of a section."""
-    return harness.must("\n".join([f"{name}='{value}'" for name, value in variables.items()] + [commands(label, guide)]))
 
 
 def lose(harness: Harness, disk: Disk) -> None:
