@@ -112,12 +112,15 @@ def prove_blank(
     starts: Sequence[int] = (),
     fd: int = -1,
     between: Optional[Tuple[int, int]] = None,
+    offset: int = 0,
+    tails: Sequence[bytes] = (),
 ) -> BlankProof:
     """Show that a device holds nothing, or say what it holds and where. An unreadable place is never blank.
 
     *ones_are_blank*: uniform 0xFF counts as blank as well, where the drive says that it returns that for
     deallocated blocks. *fd*: an already open descriptor of the device, left open. *between*: whole pages, from
-    byte to byte, where what lies outside is known otherwise.
+    byte to byte, where what lies outside is known otherwise. *offset*: the *size* bytes that are looked at begin there;
+    *starts* count from it. *tails*: a sector that ends with one of these is of a load of ours, and counts as blank.
     """
     spans, samples = proof_spans(size, full, starts)
     own = open_read(path) if fd < 0 else fd
@@ -129,7 +132,7 @@ def prove_blank(
         if between:
             cut = [(max(at, between[0]), min(at + length, between[1])) for at, length in chunks]
             chunks = [(first, end - first) for first, end in cut if first < end]
-        fault = _first_fault(own, chunks, buffer, blanks)
+        fault = _first_fault(own, [(offset + at, length) for at, length in chunks], buffer, blanks, tuple(tails))
     finally:
         if fd < 0:
             os.close(own)
@@ -144,7 +147,7 @@ def _filled(byte: bytes) -> mmap.mmap:
     return filled
 
 
-def _first_fault(fd: int, chunks: Sequence[Tuple[int, int]], buffer: mmap.mmap, blanks: Sequence[mmap.mmap]) -> str:
+def _first_fault(fd: int, chunks: Sequence[Tuple[int, int]], buffer: mmap.mmap, blanks: Sequence[mmap.mmap], tails: Tuple[bytes, ...]) -> str:
     """The first thing in the chunks (offset, length) that is not blank, as a sentence; empty where there is none.
 
     The C library compares in place, and other threads run meanwhile: a copy of each chunk would cost more than its read.
@@ -161,9 +164,19 @@ def _first_fault(fd: int, chunks: Sequence[Tuple[int, int]], buffer: mmap.mmap, 
         if got != length:
             return "byte %d could not be read: the device ended early" % (offset + got)
         if differ(here, zero, length) and all(differ(here, other, length) for other in others):
-            at = offset + next(place for place in range(0, length, 512) if any(buffer[place : min(place + 512, length)]))
-            return "unrecognised data that is not zero, first at byte %d (%s from the start)" % (at, human(at))
+            first = _first_byte(buffer[:length], tails, b"\0\xff" if others else b"\0")
+            if first is not None:
+                return "unrecognised data that is not zero, first at byte %d (%s from the start)" % (offset + first, human(offset + first))
     return ""
+
+
+def _first_byte(chunk: bytes, tails: Tuple[bytes, ...], blanks: bytes) -> Optional[int]:
+    """Where the first sector with data begins; None where each of them ends with one of *tails*, or holds one of the bytes *blanks* and no other."""
+    for at in range(0, len(chunk), 512):
+        sector = chunk[at : at + 512]
+        if not (tails and (sector.endswith(tails) or any(sector.count(byte) == len(sector) for byte in blanks))) and any(sector):
+            return at
+    return None
 
 
 def _address(buffer: mmap.mmap) -> int:

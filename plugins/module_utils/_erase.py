@@ -32,7 +32,7 @@ def digest(seen: Observation, devno: str) -> str:
     Nothing in it changes with the kernel's names or with a reboot. It does change once the device has been erased here: contents that
     somebody brings back from a backup are not erased again because a line of the spec was forgotten.
     """
-    node, table, ends = seen.nodes[devno], seen.tables.get(devno), seen.ends.get(devno, Ends())
+    node, table = seen.nodes[devno], seen.tables.get(devno)
     inside = []
     for one in seen.tree(devno):
         pv, ext4 = seen.pv(one.devno), seen.filesystems.get(one.devno)
@@ -44,6 +44,7 @@ def digest(seen: Observation, devno: str) -> str:
                 "pv": [pv.vg, pv.uuid] if pv else [],
                 "ext4": [ext4.uuid, ext4.label] if ext4 else [],
                 "signatures": _plain(seen.signatures.get(one.devno, [])),
+                "ends": _digest_of_ends(seen, one.devno) if one.devno != devno else "",
             }
         )
     whole = {
@@ -52,9 +53,14 @@ def digest(seen: Observation, devno: str) -> str:
         "inside": inside,
         "marks": _plain(seen.marks.get(devno, [])),
         "erased": seen.erasures.get(devno, 0),
-        "ends": hashlib.sha256(ends.head + ends.tail).hexdigest(),
+        "ends": _digest_of_ends(seen, devno),
     }
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode("utf-8", "backslashreplace")).hexdigest()[:DIGEST_LENGTH]
+
+
+def _digest_of_ends(seen: Observation, devno: str) -> str:
+    ends = seen.ends.get(devno, Ends())
+    return hashlib.sha256(ends.head + ends.tail).hexdigest()
 
 
 def changed_reasons(seen: Observation, devno: str, planned: str) -> List[Reason]:

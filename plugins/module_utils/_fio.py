@@ -15,6 +15,7 @@ outside but the kernel's names of block devices, which are checked, since fio sp
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
@@ -53,6 +54,33 @@ class Outcome(NamedTuple):
     busiest: float  # the share of one CPU that the busiest job took, 0 to 1
 
 
+MARK_BYTES = 16
+SECTOR = 512
+_RANDOM_PERCENT = 95  # of each sector; fio fills the rest with the pattern
+
+
+def tail_of(mark: bytes) -> bytes:
+    """How each sector of 512 bytes ends that a load with this *mark* wrote: so is it told from data that somebody may want."""
+    length = SECTOR - SECTOR * _RANDOM_PERCENT // 100
+    return (mark * length)[:length]
+
+
+def marked(mark: bytes, length: int) -> bytes:
+    """Random bytes in whole sectors, each with the mark at its end."""
+    tail = tail_of(mark)
+    return b"".join(os.urandom(SECTOR - len(tail)) + tail for _sector in range(length // SECTOR))
+
+
+def _contents(mark: bytes, fresh: bool) -> List[str]:
+    """What a write load writes: random bytes, with the mark at the end of each sector. *fresh*: new ones with each request, which costs a CPU."""
+    return [
+        "--buffer_compress_percentage=%d" % (100 - _RANDOM_PERCENT),
+        "--buffer_compress_chunk=%d" % SECTOR,
+        "--buffer_pattern=0x" + mark.hex(),
+        "--refill_buffers=%d" % fresh,
+    ]
+
+
 def common(fio: str, read_only: bool, output: str = "json") -> List[str]:
     """What every call of fio has: it says what it did as JSON, reads and writes only what is there, past the page cache, and dies with us."""
     return [
@@ -81,11 +109,12 @@ def _jobs(places: Sequence[Place]) -> List[str]:
     return words
 
 
-def argv(fio: str, load: Load, places: Sequence[Place], seconds: float, ramp: float) -> List[str]:
-    """The command that loads every place at once for *seconds*, after a *ramp* that is not counted."""
+def argv(fio: str, load: Load, places: Sequence[Place], seconds: float, ramp: float, mark: bytes = b"") -> List[str]:
+    """The command that loads every place at once for *seconds*, after a *ramp* that is not counted. A load that writes leaves its *mark*."""
     return (
         common(fio, not load.writes)
         + ["--rw=" + load.pattern, "--bs=%d" % load.block, "--iodepth=%d" % load.depth]
+        + (_contents(mark, False) if load.writes else [])
         # With it fio looks at its clock at every 64th request only: that spares the CPU with small ones, and with 1 MiB ends each job 64 MiB late.
         + ["--gtod_reduce=%d" % (load.block < _LARGE)]
         + ["--time_based=1", "--runtime=%dms" % round(seconds * 1000), "--ramp_time=%dms" % round(ramp * 1000)]
@@ -93,9 +122,10 @@ def argv(fio: str, load: Load, places: Sequence[Place], seconds: float, ramp: fl
     )
 
 
-def fill_argv(fio: str, places: Sequence[Place], block: int, depth: int) -> List[str]:
+def fill_argv(fio: str, places: Sequence[Place], block: int, depth: int, mark: bytes) -> List[str]:
     """The command that writes every byte of the places once, with data that a drive can neither compress nor merge."""
-    return common(fio, False) + ["--rw=write", "--bs=%d" % block, "--iodepth=%d" % depth, "--refill_buffers=1", "--end_fsync=1"] + _jobs(places)
+    words = ["--rw=write", "--bs=%d" % block, "--iodepth=%d" % depth, *_contents(mark, True), "--end_fsync=1"]
+    return common(fio, False) + words + _jobs(places)
 
 
 def parse(text: str, places: Sequence[Place]) -> Outcome:

@@ -289,6 +289,11 @@ def guard_marks(seen: Observation, node: Node) -> List[Reason]:
     return found
 
 
+def guard_inside_data(seen: Observation, node: Node) -> List[Reason]:
+    """Data that nobody recognises, in partitions of ours that lost what they carried."""
+    return [reason._replace(remedy=_FREE) for reason in lost_reasons(seen, node.devno)]
+
+
 def guard_unreadable_sample(seen: Observation, node: Node) -> List[Reason]:
     """A place of the blank proof that could not be read: an I/O error is never blank."""
     proof = seen.proofs.get(node.devno)
@@ -323,6 +328,7 @@ CONTENT_GUARDS: Tuple[Guard, ...] = (
     guard_inside,
     guard_signature,
     guard_marks,
+    guard_inside_data,
     guard_unreadable_sample,
     guard_data,
 )
@@ -406,34 +412,89 @@ def exchanged_reasons(seen: Observation, devno: str, planned: Mapping[str, Any])
 _LEFT_ALONE = "it is left alone; look at it, and wipe it by your own tools if it may be lost"
 
 
+_GUIDE = "the guide on getting data back has all steps"
+RESTORE_GROUP = "bring back what LVM knew of it with pvcreate --uuid and vgcfgrestore; " + _GUIDE
+_RESTORE_FILESYSTEM = "unmount it, and bring the superblock back with e2fsck -b 32768 %s; " + _GUIDE
+_IF_LOST = "if all of it may be lost, take the VG apart by your own tools and run again"
+
+
 def part_content_reasons(seen: Observation, node: Node, vg: str) -> List[Reason]:
     """What speaks against carrying on in a partition of ours: it holds our PV (of *vg*), or nothing. Anything else was put there by somebody."""
-    pv = seen.pv(node.devno)
-    if pv and pv.vg in ("", vg):
+    pv, who = seen.pv(node.devno), "partition %s" % node.name
+    if pv and pv.vg == vg:
         return []
-    what = "a PV of VG '%s'" % pv.vg if pv else ""
-    what = what or ", ".join(signature.text for signature in seen.signatures.get(node.devno, []))
+    above = seen.children(node.devno)
+    volumes = ", ".join(child.title for child in above if child.kind == "lvm")
+    if volumes and (not pv or not pv.vg):
+        text = "%s carries %s, and LVM knows %s" % (who, volumes, "no VG of its PV" if pv else "no PV on it")
+        return [Reason("damaged", text, RESTORE_GROUP)]
+    what = "a PV of VG '%s'" % pv.vg if pv and pv.vg else ""
+    what = what or ", ".join(signature.text for signature in seen.signatures.get(node.devno, []) if not pv)
     if not what and not pv and "wipefs" not in seen.tools:
         what = "content that cannot be known without wipefs"
     if not what and node.devno in seen.filesystems:
         what = "an ext filesystem labelled '%s'" % seen.filesystems[node.devno].label
-    if not what and seen.children(node.devno):
-        what = "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
+    if not what and above:
+        what = "another layer (%s)" % ", ".join(child.title or child.name for child in above)
     what = what or seen.faults.get(node.devno, "")
-    reasons = [Reason("signature", "partition %s carries %s" % (node.name, what), _LEFT_ALONE)] if what else []
+    reasons = [Reason("signature", "%s carries %s" % (who, what), _LEFT_ALONE)] if what else []
     for mount in seen.mounted(node.devno):
-        reasons.append(Reason("mounted", "partition %s is mounted on %s" % (node.name, mount.target), "it is left alone; unmount it if it may be used"))
-    return reasons or _unclaimed_reasons(seen, node)
+        reasons.append(Reason("mounted", "%s is mounted on %s" % (who, mount.target), "it is left alone; unmount it if it may be used"))
+    return reasons or _unclaimed_reasons(seen, node) or blank_reasons(seen, node, who, RESTORE_GROUP)
 
 
-def volume_content_reasons(seen: Observation, node: Node, volume: str) -> List[Reason]:
-    """What speaks against making the filesystem of a volume of ours: it is empty, or somebody has put something there."""
+def volume_content_reasons(seen: Observation, node: Node, volume: str, begun: bool = False) -> List[Reason]:
+    """What speaks against making the filesystem of a volume of ours: it is empty, or somebody has put something there.
+
+    *begun*: a run had proven it blank and was about to make this very filesystem; what an mke2fs that was cut off has left is no reason then.
+    """
+    who = "volume '%s' (%s)" % (volume, node.path)
     what = ", ".join(signature.text for signature in seen.signatures.get(node.devno, []))
     if node.devno in seen.faults:
         what = seen.faults[node.devno]
     if seen.children(node.devno) or seen.pv(node.devno):
         what = what or "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
-    return [Reason("signature", "volume '%s' (%s) carries %s" % (volume, node.path, what), _LEFT_ALONE)] if what else _unclaimed_reasons(seen, node)
+    if what:
+        return [Reason("signature", "%s carries %s" % (who, what), _LEFT_ALONE)]
+    restore = _RESTORE_FILESYSTEM % node.path
+    mounted = ["%s is mounted on %s, and its superblock is gone" % (who, mount.target) for mount in seen.mounted(node.devno)]
+    reasons = [Reason("damaged", text, restore) for text in mounted] or _unclaimed_reasons(seen, node)
+    return reasons if begun else reasons or blank_reasons(seen, node, who, restore)
+
+
+def free_reasons(seen: Observation, node: Node) -> List[Reason]:
+    """What speaks against a new LV on a PV of ours that other runs have made: an LV that was removed may have left its data there."""
+    return blank_reasons(seen, node, "PV %s" % node.path, "an LV that was removed comes back with vgcfgrestore; " + _GUIDE)
+
+
+def blank_reasons(seen: Observation, node: Node, who: str, remedy: str) -> List[Reason]:
+    """What is left of data where nothing is known to be: on what is ours as on any device, only what was shown to be blank is written to."""
+    backups = [mark for mark in seen.marks.get(node.devno, []) if mark.usage == "backup superblock"]
+    if backups:
+        text = "%s carries no superblock, and %s" % (who, backups[0].text)
+        return [Reason("data", text, "%s; %s" % (remedy, _IF_LOST))]
+    proof = seen.proofs.get(node.devno)
+    if proof is None:
+        return [Reason("unproven", "%s was not shown to be blank" % who, "run again; report this if it stays")]
+    return [
+        Reason("unreadable", "%s: %s" % (who, fault), _REPLACE)
+        if "could not" in fault
+        else Reason("data", "%s carries nothing that is known, and %s" % (who, fault), "%s; %s" % (remedy, _IF_LOST))
+        for fault in proof.faults
+    ]
+
+
+def lost_reasons(seen: Observation, devno: str) -> List[Reason]:
+    """What partitions of ours on a disk hold that no layer claims any more."""
+    parts = [part for part in seen.children(devno) if part.parent == devno]
+    reasons = [reason for part in parts if _is_bare(seen, part) for reason in blank_reasons(seen, part, "partition %s" % part.name, "")]
+    return [reason for reason in reasons if reason.name == "data"]
+
+
+def _is_bare(seen: Observation, node: Node) -> bool:
+    pv = seen.pv(node.devno)
+    above = seen.children(node.devno) or node.devno in seen.filesystems or seen.signatures.get(node.devno) or seen.mounted(node.devno)
+    return not above and (pv is None or not pv.vg)
 
 
 def _unclaimed_reasons(seen: Observation, node: Node) -> List[Reason]:
@@ -450,13 +511,13 @@ def load_reasons(seen: Observation, devno: str) -> List[Reason]:
     reasons = _origin_reasons(seen, node)
     for reason in reasons_of(VOLUME_GUARDS, seen, node):
         keeps = reason.name in ("read_only", "unreadable")
-        reasons.append(reason if keeps else reason._replace(remedy=_ONLY_EMPTY))
+        reasons.append(reason if keeps else reason._replace(remedy=ONLY_EMPTY))
     if not reasons and devno not in seen.signatures:
         reasons.append(Reason("unproven", "nobody looked for signatures on it", "install util-linux (wipefs)"))
     return reasons
 
 
-_ONLY_EMPTY = "writing is measured on empty volumes only, between lvcreate and mkfs; leave write out"
+ONLY_EMPTY = "writing is measured on empty volumes only, between lvcreate and mkfs; leave write out"
 _ONLY_OURS = "writing is measured on what this collection made only; leave write out"
 
 

@@ -22,7 +22,7 @@ import subprocess
 import time
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _baseline, _devio, _fio, _ranges, _scratch, _settings, _sysfs, _throughput
+from ansible_collections.plumbline.ssd.plugins.module_utils import _baseline, _devio, _fio, _ranges, _record, _scratch, _settings, _sysfs, _throughput
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Runner, observe_maps
@@ -197,6 +197,7 @@ class Session:
         self.legs = [
             Side(nodes[devno].name, tuple(Place(node_path(nodes[piece.node]), piece.start, piece.length) for piece in pieces[devno])) for devno in self.disks
         ]
+        self.mark = os.urandom(_fio.MARK_BYTES)
         self.began = time.monotonic()
         self.read_bytes = 0
         self.written_bytes = 0
@@ -224,7 +225,7 @@ class Session:
         """Load one side once."""
         seconds = self.wanted.block_seconds
         try:
-            out, busy = run_fio(_fio.argv(self.fio, load, places, seconds, self.ramp), self.ramp, seconds, "%s on the %s" % (load.name, side))
+            out, busy = run_fio(_fio.argv(self.fio, load, places, seconds, self.ramp, self.mark), self.ramp, seconds, "%s on the %s" % (load.name, side))
             found = _fio.parse(out, places)
         except PlumblineError as fault:
             gone = _sysfs.first_gone([self.nodes[devno].name for devno in self.disks])
@@ -292,8 +293,8 @@ class Session:
         upper, lower = node_path(self.nodes[devno]), node_path(self.nodes[node])
         try:
             if own >= 0:
-                with _buffer(os.urandom(_MARK)) as mark:
-                    os.pwritev(own, [mark], at)
+                with _buffer(_fio.marked(self.mark, _MARK)) as written:
+                    os.pwritev(own, [written], at)
                 self.written_bytes += _MARK
             for _try in range(10):  # on a volume in use a write may fall between both readings
                 if _read(upper, at) == _read(lower, byte):
@@ -309,7 +310,7 @@ class Session:
         """Write every byte that will be loaded, through the volumes: flash answers for what was never written without its medium."""
         places = [place for volume in self.volumes for place in volume.places]
         total = sum(place.length for place in places)
-        run_fio(_fio.fill_argv(self.fio, places, SEQUENTIAL, max(self.wanted.depth // 4, 1)), 0, total / _FILL_RATE, "the fill of the volumes")
+        run_fio(_fio.fill_argv(self.fio, places, SEQUENTIAL, max(self.wanted.depth // 4, 1), self.mark), 0, total / _FILL_RATE, "the fill of the volumes")
         self.written_bytes += total
 
 
@@ -398,10 +399,11 @@ def measure_volumes(run: Runner, wanted: Wanted, names: Sequence[str], check: bo
         session.compare({})
         return _measure(session, [])
     with held_alone(seen, devnos) as held:
-        prove(run, seen.nodes, devnos)
+        prove(run, seen.nodes, held)
         if check:
             return _result(session, [], ["check mode: nothing is written, so nothing was measured; the volumes may be written to"], _baseline.Baseline())
         notes: List[str] = []
+        _record.add_mark(session.mark)
         try:
             session.compare(held)
             session.fill()

@@ -138,11 +138,12 @@ class Ext4(NamedTuple):
     errors: str = ""
     made: int = 0  # seconds since 1970
     journal: bool = True
+    reserved: int = 0  # blocks that only root may use
     faulty: bool = False  # the kernel has found errors in it, and nobody has checked it since
 
 
 class Pv(NamedTuple):
-    """An LVM physical volume: *data_start* is its first extent's byte on the device (LVM's pe_start)."""
+    """An LVM physical volume: *data_start* is its first extent's byte on the device (LVM's pe_start), *free* the bytes (start, length) that no LV has."""
 
     devno: str
     name: str
@@ -150,10 +151,11 @@ class Pv(NamedTuple):
     vg: str
     data_start: int
     extents: int
+    free: Tuple[Tuple[int, int], ...] = ()
 
 
 class Lv(NamedTuple):
-    """A logical volume: *stripes* and *stripe_bytes* of its first segment (1 and 0: linear)."""
+    """A logical volume: *stripes* and *stripe_bytes* of its first segment (1 and 0: linear), and all different ones of its segments as *layouts*."""
 
     vg: str
     name: str
@@ -163,6 +165,7 @@ class Lv(NamedTuple):
     segments: int
     kinds: Tuple[str, ...] = ()
     active: bool = True
+    layouts: Tuple[Tuple[int, int], ...] = ()
 
 
 class Vg(NamedTuple):
@@ -275,13 +278,13 @@ class Observation:
     namespaces: Dict[str, Mapping[str, Any]] = field(default_factory=dict)  # NVMe Identify Namespace
     tables: Dict[str, Optional[Table]] = field(default_factory=dict)
     signatures: Dict[str, List[Signature]] = field(default_factory=dict)
-    marks: Dict[str, List[Signature]] = field(default_factory=dict)  # what we recognised ourselves, of the devices that are not ours
+    marks: Dict[str, List[Signature]] = field(default_factory=dict)  # what we recognised ourselves, where a device or a volume is to be written to
     ends: Dict[str, Ends] = field(default_factory=dict)  # of the same devices, and of ours whose partition the kernel does not show
     filesystems: Dict[str, Ext4] = field(default_factory=dict)
     caches: Dict[str, WriteCache] = field(default_factory=dict)  # of the disks that were looked at closely
     kept: Mapping[str, str] = field(default_factory=dict)  # identity → write cache state that the host keeps; empty where the keeping is damaged
     erasures: Dict[str, int] = field(default_factory=dict)  # how often this host has erased a device before, of those it has
-    proofs: Dict[str, BlankProof] = field(default_factory=dict)
+    proofs: Dict[str, BlankProof] = field(default_factory=dict)  # of a PV: of what no LV has
     faults: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be read
     busy: Dict[str, str] = field(default_factory=dict)  # device number → why it could not be opened alone
     openers: Dict[str, List[str]] = field(default_factory=dict)  # device number → other processes that have it open
@@ -294,6 +297,9 @@ class Observation:
     swaps: List[str] = field(default_factory=list)
     fstab: List[FstabEntry] = field(default_factory=list)
     directories: Dict[str, PathState] = field(default_factory=dict)
+    members: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # device of a filesystem over several → all of its devices
+    making: List[str] = field(default_factory=list)  # UUIDs of filesystems that a run was about to make, by the host's record
+    covers: Dict[str, str] = field(default_factory=dict)  # mount point of a block device → the filesystem that was mounted over it
     drop_ins: Dict[str, str] = field(default_factory=dict)  # file → text, of those that the spec asks about
     users: Dict[str, int] = field(default_factory=dict)
     groups: Dict[str, int] = field(default_factory=dict)

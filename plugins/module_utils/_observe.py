@@ -20,19 +20,23 @@ import grp
 import os
 import pwd
 import stat
-from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _cacheio, _cacheset, _claims, _content, _devio, _parsers, _record, _sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._fio import tail_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import make_geometry, partition_start
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Ends, Identity, Node, Observation, PathState, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof, Ends, Identity, Node, Observation, PathState, Segment, Signature, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import walk
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._scsi import parse_block_limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._tables import (
+    BCACHE_SUPERBLOCK_AT,
     EXT4_SUPERBLOCK_AT,
     EXT4_SUPERBLOCK_SIZE,
     backup_fault,
+    bcache_data_start,
+    ext4_backups,
     gpt_head_bytes,
     parse_ext4,
     parse_table,
@@ -43,6 +47,7 @@ Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
 
 TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "fio", "udevadm", "hdparm", "sdparm", "nvme")
 OUR_PREFIX = "plumbline:"
+_PV_HEADERS = 8192  # of a PV: its label in the second sector, the header of its metadata in the sector at byte 4,096 (lvm2, label.h and layout.h)
 
 
 class Questions(NamedTuple):
@@ -54,6 +59,7 @@ class Questions(NamedTuple):
     files: Tuple[str, ...] = ()
     users: Tuple[str, ...] = ()
     groups: Tuple[str, ...] = ()
+    volumes: Tuple[Tuple[str, str], ...] = ()  # (VG, LV) that are to be there
     full_proof: bool = False
     prove: bool = True
     guards: bool = True  # whether it is asked what speaks against taking the devices, beside what they carry
@@ -78,8 +84,10 @@ def _read(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Itera
     seen.links = {link: names[name] for link, name in _sysfs.read_links().items() if name in names}
     seen.swaps = [devno for devno in (_devno_of(path, names) for path in _parsers.parse_swaps(_sysfs.read_text("/proc/swaps"))) if devno]
     seen.fstab = _parsers.parse_fstab(_sysfs.read_text("/etc/fstab"))
+    _read_btrfs(seen, names)
     _resolve(seen, ask, names)
     read_maps(run, seen)
+    _follow_bcache(seen, names)
     _read_lvm(run, seen)
     targets = _targets(seen, ask)
     for devno in targets:
@@ -101,6 +109,26 @@ def observe_maps(run: Runner) -> Observation:
     seen.tools = _find_tools()
     read_maps(run, seen)
     return seen
+
+
+def _read_btrfs(seen: Observation, names: Mapping[str, str]) -> None:
+    """The mounts of Btrfs, each on all of its devices, and which devices belong together."""
+    for members in _sysfs.read_btrfs(names):
+        seen.members.update((devno, members) for devno in members)
+    for source, mount in _parsers.parse_btrfs_mounts(_sysfs.read_text("/proc/self/mountinfo")):
+        devno = _devno_of(source, names)
+        seen.mounts += [mount._replace(devno=one) for one in seen.members.get(devno, (devno,)) if one]
+
+
+def _follow_bcache(seen: Observation, names: Mapping[str, str]) -> None:
+    """Where the bytes of a bcache lie on its backing device. What its cache holds of them is on another, which is not followed."""
+    for devno, node in list(seen.nodes.items()):
+        backing = names.get(_sysfs.bcache_backing(node.name), "") if node.kind == "bcache" else ""
+        if backing:
+            with contextlib.suppress(OSError):  # it is told as not followed then
+                start = bcache_data_start(_devio.read_head(seen.nodes[backing].path, BCACHE_SUPERBLOCK_AT + 4096)[BCACHE_SUPERBLOCK_AT:])
+                if start:
+                    seen.nodes[devno] = node._replace(segments=(Segment(0, node.size, "bcache", 0, ((backing, start),)),))
 
 
 def _find_tools() -> Dict[str, str]:
@@ -256,13 +284,15 @@ def _read_claims(seen: Observation, targets: Sequence[str]) -> None:
     A table of ours whose partition the kernel does not show may have been cut off, so that its device is looked at as well.
     """
     strangers = [devno for devno in targets if not is_ours(seen.tables.get(devno)) or not seen.children(devno)]
-    empty = [node.devno for devno in targets if devno not in strangers for node in seen.tree(devno) if _is_empty(seen, node)]
+    empty = {node.devno: devno for devno in targets if devno not in strangers for node in seen.tree(devno) if _is_empty(seen, node) or _is_unused(seen, node)}
     if not strangers and not empty:
         return
-    for devno in strangers:
+    for devno in dict.fromkeys([*strangers, *empty, *empty.values()]):
         node = seen.nodes[devno]
         if node.kind != "other" and devno not in seen.faults and node.size >= 8192:
             _read_marks(seen, node)
+            if devno in empty and devno not in seen.faults:
+                _read_backups(seen, node)
     seen.multipath = [devno for devno in strangers if _claims.is_multipath_member(devno)]
     seen.backings = _claims.read_backings(seen.nodes)
     seen.openers = _claims.settled_openers([*empty, *(node.devno for devno in strangers for node in seen.tree(devno))])
@@ -272,6 +302,12 @@ def _is_empty(seen: Observation, node: Node) -> bool:
     """Whether nothing is known to be on a partition or a volume, so that the next step would write to it: a raw use of it leaves no signature."""
     devno = node.devno
     return not (seen.children(devno) or seen.pv(devno) or devno in seen.filesystems or seen.signatures.get(devno) or seen.mounted(devno))
+
+
+def _is_unused(seen: Observation, node: Node) -> bool:
+    """Whether a PV is of no VG that LVM knows, and nothing lies on it: its VG may be what was lost."""
+    pv = seen.pv(node.devno)
+    return pv is not None and not pv.vg and not seen.children(node.devno)
 
 
 def _read_marks(seen: Observation, node: Node) -> None:
@@ -293,8 +329,51 @@ def _read_marks(seen: Observation, node: Node) -> None:
         seen.erasures[node.devno] = times
 
 
+def _read_backups(seen: Observation, node: Node) -> None:
+    """The copies of a superblock that is gone: they say what was there, and bring it back."""
+    with contextlib.suppress(OSError):  # the blank proof reads these places as well, and tells
+        for at, raw in _devio.read_pieces(node.path, [(at, 4096) for at in ext4_backups(node.size // 4096 * 4096)]):
+            found = parse_ext4(raw[:EXT4_SUPERBLOCK_SIZE])
+            if found and found.block == 4096 and found.blocks:
+                seen.marks[node.devno].append(Signature("ext", "backup superblock", at, found.uuid, found.label))
+
+
 def _prove(seen: Observation, targets: Sequence[str], ask: Questions) -> None:
-    """Blank proofs for the disks that could be taken: no table, no signature, nothing on them, readable, not busy.
+    """Blank proofs for the disks that could be taken, and for what is ours and empty."""
+    jobs = _of_disks(seen, targets, ask) + _of_ours(seen, targets, ask)
+    for (devno, _job), proof in zip(jobs, _devio.prove_all([job for _devno, job in jobs])):
+        before = seen.proofs.get(devno, BlankProof(0, 0))
+        seen.proofs[devno] = BlankProof(before.read_bytes + proof.read_bytes, before.samples + proof.samples, before.faults + proof.faults)
+
+
+def _of_ours(seen: Observation, targets: Sequence[str], ask: Questions) -> List[Tuple[str, Dict[str, Any]]]:
+    """Jobs for what is ours and would be written to next: a signature can be lost, and the data behind it still be there."""
+    jobs = []
+    tails = tuple(tail_of(mark) for mark in _record.load_marks())
+    for devno in targets:
+        if not is_ours(seen.tables.get(devno)):
+            continue
+        ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
+        for node in seen.tree(devno):
+            if node.devno not in seen.faults:
+                more = {"full": ask.full_proof, "ones_are_blank": ones, "starts": ext4_backups(node.size), "tails": tails}
+                jobs += [(node.devno, {"path": node.path, "size": length, "offset": start, **more}) for start, length in _to_be_blank(seen, node, ask)]
+    return jobs
+
+
+def _to_be_blank(seen: Observation, node: Node, ask: Questions) -> Sequence[Tuple[int, int]]:
+    """Which bytes (start, length) of a node of ours have to be blank, since the next step would build on them."""
+    pv = seen.pv(node.devno)
+    if pv and pv.vg:  # an LV that is still to be made gets extents that no other has
+        return pv.free if any(vg == pv.vg and seen.lv(vg, name) is None for vg, name in ask.volumes) else ()
+    if pv:
+        return [(_PV_HEADERS, node.size - _PV_HEADERS)]
+    wanted = node.kind == "part" or any(seen.lv_node(vg, name) == node for vg, name in ask.volumes)
+    return [(0, node.size)] if wanted and _is_empty(seen, node) else ()
+
+
+def _of_disks(seen: Observation, targets: Sequence[str], ask: Questions) -> List[Tuple[str, Dict[str, Any]]]:
+    """Jobs for the disks that could be taken: no table, no signature, nothing on them, readable, not busy.
 
     A disk with content is opened alone as well, which an erase of it would need: btrfs and ZFS claim disks, and show neither mounts nor holders of them.
     """
@@ -314,22 +393,25 @@ def _prove(seen: Observation, targets: Sequence[str], ask: Questions) -> None:
         if seen.pv(devno) or devno in seen.filesystems:
             continue
         candidates.append(devno)
-    jobs = [
-        {
-            "path": seen.nodes[devno].path,
-            "size": seen.nodes[devno].size,
-            "full": ask.full_proof,
-            "ones_are_blank": deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0))),
-        }
+    return [
+        (
+            devno,
+            {
+                "path": seen.nodes[devno].path,
+                "size": seen.nodes[devno].size,
+                "full": ask.full_proof,
+                "ones_are_blank": deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0))),
+            },
+        )
         for devno in candidates
     ]
-    for devno, proof in zip(candidates, _devio.prove_all(jobs)):
-        seen.proofs[devno] = proof
 
 
 def _read_host(seen: Observation, ask: Questions) -> None:
     seen.in_force = _sysfs.read_in_force(seen.nodes, seen.mounts)
+    seen.covers = _parsers.parse_covers(_sysfs.read_text("/proc/self/mountinfo"))
     seen.accepted = _record.load_accepted()
+    seen.making = _record.load_making()
     for path in ask.mounts:
         seen.directories[path] = read_path(path)._replace(way=walk(path))
     for path in ask.files:
@@ -351,7 +433,8 @@ def read_path(path: str) -> PathState:
         other = found.st_dev != os.stat(os.path.dirname(path)).st_dev
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            return state._replace(immutable=_devio.is_immutable(fd), entries=len(os.listdir(fd)), other=other)
+            # Where a filesystem is mounted on it, what lies in it is nobody's business here; and a damaged one would note that it was looked at.
+            return state._replace(immutable=_devio.is_immutable(fd), entries=0 if other else len(os.listdir(fd)), other=other)
         finally:
             os.close(fd)
     except (FileNotFoundError, NotADirectoryError):

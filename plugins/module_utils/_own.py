@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Dict, Iterator, Mapping, Sequence
+from typing import Any, Dict, Iterator, Mapping, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _guards
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _guards, _record
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._fio import tail_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._tables import ext4_backups
 
 LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
 
@@ -53,8 +56,12 @@ def held_alone(seen: Observation, devnos: Sequence[str]) -> Iterator[Dict[str, i
             os.close(fd)
 
 
-def prove(run: Runner, nodes: Mapping[str, Node], devnos: Sequence[str]) -> Observation:
-    """Raise PlumblineError with every reason unless all volumes are ours and empty. To be called while they are held. Returns what was observed."""
+def prove(run: Runner, nodes: Mapping[str, Node], held: Mapping[str, int]) -> None:
+    """Raise PlumblineError with every reason unless all volumes are ours and empty, all of the very devices that are *held* (device number → descriptor).
+
+    What libblkid does not know (a raw volume of some database, a filesystem that lost its superblock) is no signature, and shows as data.
+    """
+    devnos = list(held)
     paths = [node_path(nodes[devno]) for devno in devnos]
     before = Observation(nodes=dict(nodes))
     disks = {disk.devno: node_path(disk) for devno in devnos for disk in before.disk_of(devno)}
@@ -72,6 +79,15 @@ def prove(run: Runner, nodes: Mapping[str, Node], devnos: Sequence[str]) -> Obse
             raise PlumblineError("%s went away while it was looked at" % path)
         name = seen.nodes[devno].title or path
         reasons += [reason.line(name) for reason in _guards.load_reasons(seen, devno)]
+    if not reasons:
+        tails = tuple(tail_of(mark) for mark in _record.load_marks())
+        jobs = [{"path": path, "size": seen.nodes[devno].size, "fd": held[devno], "tails": tails, **_blank(seen, devno)} for devno, path in zip(devnos, paths)]
+        reasons = ["%s: %s [data]; %s" % (job["path"], fault, _guards.ONLY_EMPTY) for job, proof in zip(jobs, _devio.prove_all(jobs)) for fault in proof.faults]
     if reasons:
         raise PlumblineError("refused: nothing was written. %s" % reasons[0], reasons)
-    return seen
+
+
+def _blank(seen: Observation, devno: str) -> Dict[str, Any]:
+    """What reads as blank on a volume, and where the backup superblocks of a filesystem would be."""
+    ones = all(deallocated_reads_ones(int(seen.namespaces.get(disk.devno, {}).get("dlfeat", 0))) for disk in seen.disk_of(devno))
+    return {"ones_are_blank": ones, "starts": ext4_backups(seen.nodes[devno].size)}

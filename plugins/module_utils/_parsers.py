@@ -35,7 +35,7 @@ LVM_REPORT = (
     "--configreport", "pv", "-o", "pv_name,pv_uuid,vg_name,pe_start,pv_pe_count,pv_major,pv_minor",
     "--configreport", "lv", "-o", "vg_name,lv_name,lv_size,lv_active",
     "--configreport", "seg", "-o", "lv_name,segtype,stripes,stripe_size,seg_start",
-    "--configreport", "pvseg", "-o", "pv_name",
+    "--configreport", "pvseg", "-o", "pv_name,pvseg_start,pvseg_size,segtype",
 )  # fmt: skip
 
 # Fields of fstab are separated by blanks and tabs only, fstab(5); str.split() would take a no-break space as well.
@@ -61,9 +61,17 @@ def _lvm(reports: Sequence[Mapping[str, Sequence[Mapping[str, str]]]]) -> Lvm:
         for row in report.get("vg", []):
             vg_name = str(row["vg_name"])
             vgs.append(Vg(vg_name, _int(row["vg_extent_size"]), _int(row["vg_extent_count"]), _int(row["vg_free_count"])))
+        extent = vgs[-1].extent_bytes if report.get("vg") else 0
         for row in report.get("pv", []):
             devno = "%s:%s" % (row["pv_major"], row["pv_minor"])
-            pvs.append(Pv(devno, str(row["pv_name"]), str(row["pv_uuid"]), str(row["vg_name"]), _int(row["pe_start"]), _int(row["pv_pe_count"])))
+            start = _int(row["pe_start"])
+            free = [
+                (start + _int(run["pvseg_start"]) * extent, _int(run["pvseg_size"]) * extent)
+                for run in report.get("pvseg", [])
+                if run["pv_name"] == row["pv_name"] and run.get("segtype") == "free" and extent
+            ]
+            vg = str(row["vg_name"]) if row["vg_name"] != "[unknown]" else ""  # its metadata cannot be read
+            pvs.append(Pv(devno, str(row["pv_name"]), str(row["pv_uuid"]), vg, start, _int(row["pv_pe_count"]), tuple(free)))
         for row in report.get("lv", []):
             segments = sorted((s for s in report.get("seg", []) if s["lv_name"] == row["lv_name"]), key=lambda s: _int(s["seg_start"]))
             lvs.append(_lv(row, vg_name, segments))
@@ -71,9 +79,11 @@ def _lvm(reports: Sequence[Mapping[str, Sequence[Mapping[str, str]]]]) -> Lvm:
 
 
 def _lv(row: Mapping[str, str], vg: str, segments: Sequence[Mapping[str, str]]) -> Lv:
-    stripes, chunk = (_int(segments[0]["stripes"]), _int(segments[0]["stripe_size"])) if segments else (0, 0)
+    layouts = tuple(dict.fromkeys((_int(s["stripes"]), _int(s["stripe_size"])) for s in segments))
+    stripes, chunk = layouts[0] if layouts else (0, 0)
     kinds = tuple(sorted({str(s["segtype"]) for s in segments}))
-    return Lv(str(row.get("vg_name") or vg), str(row["lv_name"]), _int(row["lv_size"]), stripes, chunk, len(segments), kinds, row.get("lv_active") == "active")
+    name, size, active = str(row["lv_name"]), _int(row["lv_size"]), row.get("lv_active") == "active"
+    return Lv(str(row.get("vg_name") or vg), name, size, stripes, chunk, len(segments), kinds, active, layouts)
 
 
 def _int(text: Any) -> int:
@@ -110,7 +120,26 @@ def _dm_segment(start: int, length: int, target: str, args: Sequence[str]) -> Se
         return Segment(start, length, target, int(args[1]) * SECTOR, legs)
     if target == "crypt" and len(args) >= 5:
         return Segment(start, length, target, 0, ((args[3], int(args[4]) * SECTOR),))
+    if target == "raid":
+        return _dm_raid(start, length, args)
     return Segment(start, length, target, 0, ())
+
+
+def _dm_raid(start: int, length: int, args: Sequence[str]) -> Segment:
+    """A segment of dm-raid: ``raid LEVEL COUNT PARAMETERS… DEVICES META DATA META DATA…`` (Linux admin-guide/device-mapper/dm-raid.rst).
+
+    The first parameter is the chunk in sectors. A raid10 is followed in its usual layout alone, two copies side by side on an even number of legs.
+    """
+    level, count = args[0], int(args[1])
+    parameters, rest = args[2 : 2 + count], args[2 + count :]
+    named = {parameters[number]: parameters[number + 1] for number in range(1, count - 1)}  # some have no value: each word is looked at as a name
+    offset = int(named.get("data_offset", "0")) * SECTOR
+    legs = tuple((devno, offset) for devno in rest[2 : 2 + 2 * int(rest[0]) : 2])
+    kind = level.split("_")[0]
+    plain = named.get("raid10_format", "near") == "near" and named.get("raid10_copies", "2") == "2" and len(legs) % 2 == 0
+    if kind not in ("raid0", "raid1", "raid4", "raid5", "raid6") and not (kind == "raid10" and plain):
+        return Segment(start, length, level, 0, ())
+    return Segment(start, length, kind, 0 if kind == "raid1" else int(parameters[0]) * SECTOR, tuple(leg for leg in legs if leg[0] != "-"))
 
 
 def unescape(text: str) -> str:
@@ -129,6 +158,43 @@ def parse_mountinfo(text: str, here: bool = True) -> List[Mount]:
         options = tuple(words[5].split(",")) + tuple(option for option in behind[2].split(",") if option not in words[5].split(","))
         mounts.append(Mount(words[2], unescape(words[4]), behind[0], options, here))
     return mounts
+
+
+def parse_btrfs_mounts(text: str) -> List[Tuple[str, Mount]]:
+    """Mounts of Btrfs in mountinfo, which have a device number of no device: (the device that the kernel names, the mount without a number)."""
+    found = []
+    for line in text.split("\n"):
+        left, dash, right = line.partition(" - ")
+        words, behind = left.split(" "), right.split(" ")
+        if dash and len(words) >= 6 and len(behind) >= 3 and behind[0] == "btrfs":
+            options = tuple(dict.fromkeys(words[5].split(",") + behind[2].split(",")))
+            found.append((unescape(behind[1]), Mount("", unescape(words[4]), "btrfs", options)))
+    return found
+
+
+def parse_covers(text: str) -> Dict[str, str]:
+    """Mount points of block devices that another filesystem was mounted over, on them or on a directory above → what covers them.
+
+    A mount that was made later and does not lie below the covered one's way down from the root hides it: whatever is written to the path goes there.
+    Source: proc(5), mountinfo: the mount's number, its parent's, major:minor, root, mount point.
+    """
+    rows = {}
+    for line in text.split("\n"):
+        left, dash, right = line.partition(" - ")
+        words, behind = left.split(" "), right.split(" ")
+        if dash and len(words) >= 6 and len(behind) >= 2:
+            rows[words[0]] = (words[1], words[2], unescape(words[4]), "%s (%s)" % (behind[0], unescape(behind[1])))
+    found = {}
+    for number, (parent, devno, target, _what) in rows.items():
+        way, up = [number], parent
+        while up in rows and up not in way:
+            way.append(up)
+            up = rows[up][0]
+        for other, (below, its_devno, its_target, what) in rows.items():
+            over = its_target == target if below == number else target.startswith(its_target.rstrip("/") + "/")
+            if not devno.startswith("0:") and other not in way and below in way and over and its_devno != devno:
+                found[target] = what if its_target == target else "%s on %s" % (what, its_target)
+    return found
 
 
 def parse_fstab(text: str) -> List[FstabEntry]:

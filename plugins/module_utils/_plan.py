@@ -25,7 +25,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils import _erase, _guar
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import PACKAGES, Wish, plan_caches, step_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
-from ansible_collections.plumbline.ssd.plugins.module_utils._filesystem_state import changes_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._filesystem_state import changes_of, made_otherwise, stripe_changes
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
     Geometry,
     auto_stripe,
@@ -317,7 +317,7 @@ def _choose_erased(plan: StackPlan, seen: Observation) -> None:
         if not wished:
             continue
         found = _erase.digest(seen, leg.devno)
-        if _guards.is_ours(seen.tables.get(leg.devno), name) or not _guards.take_reasons(seen, leg.devno):
+        if leg.devno not in _not_kept(plan, seen) or not _guards.take_reasons(seen, leg.devno):
             plan.warnings.append("%s: %s needs no erase (any more); take it out of the spec" % (name, _device_name(seen, leg.devno)))
         elif found in wished:
             leg.erase, leg.removes = found, _erase.contents(seen, leg.devno)
@@ -338,7 +338,7 @@ def _check_legs(plan: StackPlan, seen: Observation) -> None:
         node = seen.nodes[leg.devno]
         table = seen.tables.get(leg.devno)
         reasons: List[_guards.Reason] = []
-        if _guards.is_ours(table, name) and table is not None:
+        if _guards.is_ours(table, name) and table is not None and not leg.erase:
             leg.entry = table.entries[0]
             leg.node = next((n for n in seen.nodes.values() if n.parent == leg.devno and n.start == leg.entry.start), None)
             reasons = _guards.identity_reasons(seen, node)
@@ -369,14 +369,32 @@ def _check_legs(plan: StackPlan, seen: Observation) -> None:
             plan.warnings.append("%s: the legs differ in %s: %s" % (name, what, ", ".join(sorted(words))))
 
 
+def _not_kept(plan: StackPlan, seen: Observation) -> List[str]:
+    """The devices of a stack that carry nothing of ours, or something of ours that was lost: what they hold goes by somebody's word alone."""
+    name = plan.spec.name
+    return [leg.devno for leg in plan.legs if not _guards.is_ours(seen.tables.get(leg.devno), name) or _guards.lost_reasons(seen, leg.devno)]
+
+
 def _refuse(plan: StackPlan, seen: Observation, leg: Leg, reasons: Sequence[_guards.Reason]) -> None:
     """Refuse a leg for these reasons, if there are any, and say what would free it, if anything does."""
     name, device = plan.spec.name, _device_name(seen, leg.devno)
     plan.refusals += ["%s: %s" % (name, reason.line(device)) for reason in reasons]
-    foreign = [one.devno for one in plan.legs if not _guards.is_ours(seen.tables.get(one.devno), name)]
-    offered = _erase.offer(seen, leg.devno, foreign) if reasons else None
-    if offered:
-        plan.refusals.append("%s: %s: %s [erase]" % (name, device, offered))
+    _offer(plan, seen, [leg] if reasons else [])
+
+
+def _refuse_contents(plan: StackPlan, seen: Observation, legs: Sequence[Leg], reasons: Sequence[_guards.Reason]) -> None:
+    """The same for a partition or a volume of ours on these *legs*; the reasons name it."""
+    plan.refusals += ["%s: %s" % (plan.spec.name, reason.words) for reason in reasons]
+    _offer(plan, seen, legs if reasons else [])
+    for leg in legs if reasons else []:
+        plan.refusals += ["%s: %s" % (plan.spec.name, reason.line(_device_name(seen, leg.devno))) for reason in leg.misfit]
+
+
+def _offer(plan: StackPlan, seen: Observation, legs: Sequence[Leg]) -> None:
+    for leg in legs:
+        offered = _erase.offer(seen, leg.devno, _not_kept(plan, seen))
+        if offered:
+            plan.refusals.append("%s: %s: %s [erase]" % (plan.spec.name, _device_name(seen, leg.devno), offered))
 
 
 def _device_name(seen: Observation, devno: str) -> str:
@@ -539,6 +557,11 @@ def _check_partition(plan: StackPlan, leg: Leg, node: Node) -> None:
             "%s (%d bytes)" % (human(leg.entry.size), leg.entry.size),
             "%s (%d bytes), by size and reserve" % (human(leg.size), leg.size),
         )
+    wanted_type, what = (TYPE_LVM, "LVM") if plan.spec.layout == "striped" else (TYPE_LINUX, "Linux filesystem")
+    if leg.entry.type.upper() != wanted_type.upper():
+        text = "%s: partition '%s' on %s has the type %s; wanted %s (%s), by sfdisk --part-type %s %d %s"
+        words = (plan.spec.name, leg.entry.name, node.name, leg.entry.type, wanted_type, what, node.path, leg.entry.number, wanted_type)
+        plan.warnings.append(text % words)
     leg.start = leg.entry.start
 
 
@@ -561,9 +584,13 @@ def _plan_group(plan: StackPlan, seen: Observation) -> None:
     parts = {leg.node.devno for leg in plan.legs if leg.node}
     for leg in plan.legs:
         if leg.node:
-            plan.refusals += ["%s: %s" % (spec.name, reason.words) for reason in _guards.part_content_reasons(seen, leg.node, spec.name)]
+            _refuse_contents(plan, seen, [leg], _guards.part_content_reasons(seen, leg.node, spec.name))
     members = {pv.devno for pv in seen.lvm.pvs if pv.vg == spec.name}
-    if members - parts:
+    lost = [pv for pv in seen.lvm.pvs if pv.vg == spec.name and pv.devno not in seen.nodes]
+    if lost and members & parts:
+        text = "%s: VG '%s' misses its PV %s [damaged]; plug its device in again, or %s"
+        plan.refusals += [text % (spec.name, spec.name, pv.uuid, _guards.RESTORE_GROUP) for pv in lost]
+    elif members - parts:
         plan.refusals.append(
             "%s: VG '%s' exists on other devices: %s; rename the stack"
             % (spec.name, spec.name, ", ".join(pv.name for pv in seen.lvm.pvs if pv.vg == spec.name))
@@ -622,6 +649,9 @@ def _plan_volumes(plan: StackPlan, seen: Observation) -> None:
     if sum(wanted.values()) > extents:
         rows = ", ".join("%s %s" % (name, human(count * plan.extent * len(plan.legs))) for name, count in wanted.items())
         plan.refusals.append("%s: the volumes want more than there is: %s; the VG has %s" % (spec.name, rows, human(extents * plan.extent * len(plan.legs))))
+    if group and any(seen.lv(spec.name, volume.name) is None for volume in spec.volumes):
+        for part in [leg.node for leg in plan.legs if leg.node]:
+            plan.refusals += ["%s: %s" % (spec.name, reason.words) for reason in _guards.free_reasons(seen, part)]
     if plan.refusals:
         return
     for volume in spec.volumes:
@@ -659,6 +689,9 @@ def _check_lv(plan: StackPlan, volume: Volume, found: Lv, size: int) -> None:
     if found.stripes != len(plan.legs) or set(found.kinds) != {"striped"}:
         layout = "%d stripes" % found.stripes if set(found.kinds) == {"striped"} else ", ".join(found.kinds)
         _rebuild(plan, what, "a layout of %s" % layout, "%d stripes" % len(plan.legs))
+    elif len(found.layouts) > 1:
+        text = "segments of %s" % ", then ".join("%d stripes of %s" % (count, human(size)) for count, size in found.layouts)
+        _rebuild(plan, what, text, "%d stripes of %s in all of it" % (len(plan.legs), human(plan.stripe)))
     elif found.stripe_bytes != plan.stripe and (plan.spec.stripe_bytes or not _fits(found.stripe_bytes, plan.grain)):
         _rebuild(plan, what, "stripes of %s" % human(found.stripe_bytes), human(plan.stripe))
     elif found.size != size:
@@ -730,12 +763,13 @@ def _plan_filesystems(plan: StackPlan, seen: Observation) -> None:
         found = seen.filesystems.get(node.devno) if node else None
         if node and found:
             _check_ext4(plan, volume, found, stride, width)
-            _check_state(plan, volume, found, node)
+            _check_state(plan, seen, volume, found, node)
             continue
-        if node:
-            plan.refusals += ["%s: %s" % (spec.name, reason.words) for reason in _guards.volume_content_reasons(seen, node, volume.name)]
         keys = [seen.nodes[leg.devno].identity.key for leg in _volume_legs(plan, number)]
         identifier = filesystem_uuid(spec.name, volume.name, keys)
+        if node:
+            reasons = _guards.volume_content_reasons(seen, node, volume.name, identifier in seen.making)
+            _refuse_contents(plan, seen, _volume_legs(plan, number), reasons)
         lazy = int(volume.lazy_init)
         options = "-b %d -m 0 -L %s -U %s -E stride=%d,stripe_width=%d,lazy_itable_init=%d,lazy_journal_init=%d" % (
             BLOCK,
@@ -775,8 +809,9 @@ def _check_ext4(plan: StackPlan, volume: Volume, found: Ext4, stride: int, width
         plan.warnings.append("%s: %s is labelled '%s', not '%s'; change it with tune2fs -L" % (plan.spec.name, what, found.label, volume.label))
 
 
-def _check_state(plan: StackPlan, volume: Volume, found: Ext4, node: Node) -> None:
-    for change in changes_of(found, node.size):
+def _check_state(plan: StackPlan, seen: Observation, volume: Volume, found: Ext4, node: Node) -> None:
+    live = seen.in_force.get(node.devno, ()) if not any(option.startswith("stripe=") for option in volume.mount_options) else ()
+    for change in changes_of(found, node.size) + made_otherwise(found, volume.mount_options) + stripe_changes(found, live):
         text = "%s: the filesystem of volume '%s': %s; wanted %s" % (plan.spec.name, volume.name, change.found, change.wanted)
         (plan.refusals if change.bad else plan.warnings).append(text)
     if node.read_only:
@@ -821,9 +856,10 @@ def _plan_mounts(plan: StackPlan, seen: Observation) -> None:
     spec = plan.spec
     mounts = []
     for number, volume in enumerate(spec.volumes):
-        if not volume.mount:
-            continue
         _device, node = _volume_device(plan, seen, number, volume)
+        if not volume.mount:
+            _check_no_mount(plan, seen, volume, node)
+            continue
         identifier = _identifier(plan, seen, number)
         wanted = _mount_step(spec, volume, identifier, seen)
         _check_mount(plan, seen, volume, node, identifier)
@@ -917,6 +953,9 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optio
         if mount.here and own and mount.devno == own and mount.target != path:
             plan.refusals.append("%s: volume '%s' is mounted on %s; wanted %s; unmount it first" % (name, volume.name, mount.target, path))
         elif mount.here and own and mount.devno == own:
+            if path in seen.covers:
+                text = "%s: volume '%s' is mounted on %s, and %s is mounted over it [covered]: what is written there does not reach the volume; unmount that"
+                plan.refusals.append(text % (name, volume.name, path, seen.covers[path]))
             for found, wanted in wants_unmount(volume.mount_options, mount.options):
                 words = (name, volume.name, path, found, wanted, UNMOUNT_FIRST % path)
                 plan.refusals.append("%s: volume '%s' is mounted on %s with %s; wanted %s; %s" % words)
@@ -944,6 +983,18 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optio
     for what, word, known in (("owner", volume.owner, seen.users), ("group", volume.group, seen.groups)):
         if word and word not in known:
             plan.refusals.append("%s: %s '%s' of volume '%s' is not known to this host; create it first" % (name, what, word, volume.name))
+
+
+def _check_no_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optional[Node]) -> None:
+    """Tell of a mount and of a line of fstab that a volume still has when the spec has none any more. Nobody unmounts a database here."""
+    found = seen.filesystems.get(node.devno) if node else None
+    if not node or not found:
+        return
+    words = ["it is mounted on %s" % mount.target for mount in seen.mounts if mount.here and mount.devno == node.devno]
+    words += ["fstab mounts it on %s" % entry.target for entry in seen.fstab if entry.spec == "UUID=" + found.uuid]
+    if words:
+        text = "%s: volume '%s' has no mount in the spec, and %s; that is left alone: unmount it and take the line out, or give the volume its mount"
+        plan.warnings.append(text % (plan.spec.name, volume.name, ", ".join(words)))
 
 
 def _mount_changes(seen: Observation, volume: Volume, node: Optional[Node], wanted: Mapping[str, Any]) -> List[str]:

@@ -32,6 +32,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human,
 
 # So many places have to be there for reads of the largest size, or a cache answers instead of the flash.
 PLACES = 256
+CACHE_TIMES = 4  # as much as a cache may hold has to be read from, before its answers are too few to hide a penalty
 FIO_SECONDS = 60  # for its start and its jobs' starts, beside twice what they read
 TRIES = 10000  # of drawing a place, before it is believed that there is none
 RANGES = (
@@ -47,9 +48,10 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "max_grain": {"type": "str", "default": "64KiB"},
     "error": {"type": "float", "default": 0.0001},
     "min_ratio": {"type": "float", "default": 1.1},
-    "max_bytes": {"type": "str", "default": "64MiB"},
-    "max_seconds": {"type": "float", "default": 10},
-    "reads_per_second": {"type": "int", "default": 500},
+    "max_bytes": {"type": "str", "default": "2GiB"},
+    "max_seconds": {"type": "float", "default": 30},
+    "reads_per_second": {"type": "int", "default": 2000},
+    "cache_size": {"type": "str", "default": "2GiB"},
     "max_share": {"type": "float", "default": 0.02},
     "chunk_edges": {"type": "bool", "default": False},
     "table": {"type": "bool", "default": False},
@@ -96,9 +98,10 @@ class Target(NamedTuple):
 class Limits(NamedTuple):
     """What a sweep may cost others, and how long it may take."""
 
-    max_seconds: float = 10.0
-    reads_per_second: int = 500
+    max_seconds: float = 30.0
+    reads_per_second: int = 2000
     max_share: float = 0.02
+    cache: int = 0  # bytes that a cache in front of the flash may hold
 
 
 def read_options(params: Mapping[str, Any]) -> _sweep.Options:
@@ -106,6 +109,7 @@ def read_options(params: Mapping[str, Any]) -> _sweep.Options:
     grain = parse_size(params["max_grain"], "max_grain")
     if not (is_power_of_two(grain) and _sweep.FIRST_GRAIN <= grain <= _sweep.LAST_GRAIN):
         raise PlumblineError("max_grain: %s; wanted a power of two from 4KiB to 64KiB" % params["max_grain"])
+    _cache_size(params)
     for word, low, high in RANGES:
         if not low <= params[word] <= high:
             raise PlumblineError("%s: %g; wanted %g to %g" % (word, params[word], low, high))
@@ -114,7 +118,11 @@ def read_options(params: Mapping[str, Any]) -> _sweep.Options:
 
 def read_limits(params: Mapping[str, Any]) -> Limits:
     """The limits from a module's parameters, which read_options() has checked."""
-    return Limits(params["max_seconds"], params["reads_per_second"], params["max_share"])
+    return Limits(params["max_seconds"], params["reads_per_second"], params["max_share"], _cache_size(params))
+
+
+def _cache_size(params: Mapping[str, Any]) -> int:
+    return 0 if params["cache_size"] == "0" else parse_size(params["cache_size"], "cache_size")
 
 
 def look_at(path: str, seen: Observation) -> Target:
@@ -339,7 +347,15 @@ def measure(target: Target, options: _sweep.Options, limits: Limits, make: Calla
                 places = [probe.pick(wanted.grain, wanted.size, offset) for offset in wanted.offsets]
                 wanted = asking.send(probe.round(places, wanted.size))
         except StopIteration as done:
-            return Measured(done.value, probe.seconds, probe.share(), probe.pace.held)
+            return Measured(_behind_cache(done.value, probe.places.total, limits.cache), probe.seconds, probe.share(), probe.pace.held)
+
+
+def _behind_cache(found: _sweep.Verdict, room: int, cache: int) -> _sweep.Verdict:
+    """No phase shows where a cache answers, such as a RAID controller's: it has no pages. Reads spread over several times its size are mostly not from it."""
+    if found.verdict != _sweep.NO_PREFERENCE or room >= CACHE_TIMES * cache:
+        return found
+    why = "a cache of up to %s could have answered for the %s that were read from" % (human(cache), human(room))
+    return found._replace(verdict=_sweep.CANNOT_TELL, why=why, excluded=0.0)
 
 
 EDGE_ROUNDS = 32

@@ -13,7 +13,7 @@ The plan before the steps and the reading back behind them are this same call. I
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _leaseio, _record
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
@@ -36,6 +36,7 @@ def questions(stacks: Sequence[Stack], prove: bool = True) -> Questions:
         files=tuple(drop_in_files(stacks)),
         users=tuple(volume.owner for volume in volumes if volume.owner),
         groups=tuple(volume.group for volume in volumes if volume.group),
+        volumes=tuple((stack.name, volume.name) for stack in stacks if stack.layout == "striped" for volume in stack.volumes),
         full_proof=any(stack.blank_proof == "full" for stack in stacks),
         prove=prove,
     )
@@ -71,6 +72,17 @@ def read(
     return result, plan.warnings
 
 
+def note_filesystems(result: Mapping[str, Any]) -> None:
+    """Record the filesystems that are about to be made on what was found blank, and forget those that stand.
+
+    mke2fs writes the superblock last. What it leaves when it is cut off before that looks like a filesystem that lost its superblock; only who
+    began it can tell. Raises PlumblineError where that cannot be kept: nothing is to be written then.
+    """
+    begun = [step["uuid"] for step in result["steps"] if step["action"] == "filesystem"]
+    done = [layer["uuid"] for stack in result["stacks"] for layer in stack["layers"] if layer.get("uuid")]
+    _record.note_making(begun, done)
+
+
 def read_to_write(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: _leaseio.Run) -> Tuple[Dict[str, Any], List[str]]:
     """read() for a run that means to carry the steps out: where steps remain, they come with the host's lease; where none do, it is given back.
 
@@ -92,6 +104,11 @@ def read_to_write(run: Runner, stacks: Sequence[Stack], through: str, verify: Op
         me, warnings = me._replace(run=lease.run), warnings + taken_over
         if found != before:
             result, warnings = _read_again(run, stacks, through, verify, me)
+    try:
+        note_filesystems(result)
+    except PlumblineError:
+        _leaseio.release(me.run)
+        raise
     result["lease"] = {"run": me.run, "digest": result["digest"]} if result["steps"] else {}
     result["released"] = me.run if not result["steps"] and me.run and _leaseio.release(me.run) else ""
     return result, warnings

@@ -6,7 +6,7 @@
 # This module_utils is PRIVATE: it may change or go away between any two releases
 # of plumbline.ssd. Use the modules and roles, not this file.
 
-"""What is kept on the host of a stack: its last proof, and the risks that were accepted for it. Root's alone, replaced in one step. I/O."""
+"""What is kept on the host: each stack's last proof and accepted risks, what was begun, the marks of loads. Root's alone, replaced in one step. I/O."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accept
 
 DIRECTORY = "/var/lib/plumbline/proof"
 ACCEPTED = "/var/lib/plumbline/accepted"
+LOADS = "/var/lib/plumbline/loads.json"
+MAKING = "/var/lib/plumbline/making.json"
+_KEPT_LOADS = 64
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")  # of a stack; it becomes a file's name
+_MARK = re.compile(r"[0-9a-f]{32}")
 _GIVEN = ("volume", "mount", "uuid", "option", "acceptance")
 
 
@@ -62,6 +66,40 @@ def _write(path: str, content: Any, what: str) -> None:
         replace_file(path, json.dumps(content, indent=1, sort_keys=True) + "\n", mode=0o600)
     except OSError as fault:
         raise PlumblineError("%s could not be kept in %s: %s" % (what, path, fault.strerror or fault)) from fault
+
+
+# --- filesystems that are being made ----------------------------------------------------------------
+
+
+def load_making() -> List[str]:
+    """UUIDs of the filesystems that a run was about to make on what it had proven blank, and that were not seen whole since."""
+    found = _read(MAKING)
+    uuids = found.get("filesystems") if isinstance(found, dict) else None
+    return [one for one in uuids if isinstance(one, str)] if isinstance(uuids, list) else []
+
+
+def note_making(begun: Sequence[str], done: Sequence[str]) -> None:
+    """Record which are about to be made, and forget those that stand. Raises PlumblineError where that is not possible."""
+    before = load_making()
+    after = sorted({*before, *begun} - set(done))
+    if after != sorted(before):
+        _write(MAKING, {"filesystems": after}, "which filesystems are being made")
+
+
+# --- loads of ours ----------------------------------------------------------------------------------
+
+
+def load_marks() -> List[bytes]:
+    """The marks of the write loads of this host, by which what they wrote is told from anybody's data."""
+    found = _read(LOADS)
+    marks = found.get("marks") if isinstance(found, dict) else None
+    return [bytes.fromhex(mark) for mark in marks if isinstance(mark, str) and _MARK.fullmatch(mark)] if isinstance(marks, list) else []
+
+
+def add_mark(mark: bytes) -> None:
+    """Record the mark of a load before its first write. Raises PlumblineError where that is not possible: nothing is to be written then."""
+    kept = [one.hex() for one in load_marks() if one != mark][1 - _KEPT_LOADS :]
+    _write(LOADS, {"marks": [*kept, mark.hex()]}, "the mark of a load")
 
 
 # --- accepted risks --------------------------------------------------------------------------------

@@ -119,7 +119,9 @@ def view_report(view: View) -> List[str]:
     for finding in view.findings:
         lines.append("  %s: %s" % ("FAIL" if finding.level == ERROR else "note", finding.text))
     lines += ["  accepted: %s" % line for line in view.accepted]
-    if not any(finding.level == ERROR and finding.layer not in DURABILITY for finding in view.findings):
+    if view.not_followed:
+        lines.append("  not followed above %s: nothing there is known to be aligned" % ", ".join(view.not_followed))
+    elif not any(finding.level == ERROR and finding.layer not in DURABILITY for finding in view.findings):
         everywhere = all(leg.aligned for layer in view.layers for leg in layer.legs)
         lines.append("  aligned: every layer on every leg" if everywhere else "  aligned: the data on every leg, though not every layer")
     return lines
@@ -149,6 +151,8 @@ def _words(layer: Layer) -> str:
         return ", ".join(dict.fromkeys(word for word in facts.get("model", []) if word))
     if layer.kind == "pv":
         return "VG %s" % (facts.get("vg") or "-")
+    if facts.get("layouts"):
+        return ", then ".join("%d stripes of %s" % (one["stripes"], human(one["stripe_size"])) if one["stripe_size"] else "linear" for one in facts["layouts"])
     if facts.get("stripe_size"):
         return "%d stripes of %s" % (facts["stripes"], human(facts["stripe_size"]))
     if layer.kind == "filesystem":

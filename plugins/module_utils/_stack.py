@@ -19,9 +19,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import as_facts
-from ansible_collections.plumbline.ssd.plugins.module_utils._filesystem_state import changes_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._filesystem_state import changes_of, stripe_changes
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Geometry, make_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ext4, Mount, Node, Observation, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accepted, Ext4, Mount, Node, Observation, Segment, Table, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import better_format
 from ansible_collections.plumbline.ssd.plugins.module_utils._options import fstab_drift
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human, lcm, round_up
@@ -91,6 +91,7 @@ class View(NamedTuple):
     findings: Tuple[Finding, ...]
     mount: str = ""
     accepted: Tuple[str, ...] = ()  # the risks in force that somebody's word allows, one line each
+    not_followed: Tuple[str, ...] = ()  # mappings whose bytes nobody can follow down: nothing above them is known to be aligned
 
     def as_dict(self) -> Dict[str, Any]:
         return {
@@ -99,11 +100,12 @@ class View(NamedTuple):
             "layers": [layer.as_dict() for layer in self.layers],
             "findings": [finding.as_dict() for finding in self.findings],
             "accepted": list(self.accepted),
+            "not_followed": list(self.not_followed),
         }
 
 
 def starts(seen: Observation, devno: str, offset: int, depth: int = 0) -> List[Tuple[str, int]]:
-    """Follow byte *offset* of a device down: (disk, byte there) for every leg."""
+    """Follow byte *offset* of a device down: (disk, byte there) for every leg; a mapping that cannot be followed is taken for a disk."""
     node = seen.nodes.get(devno)
     segment = _segment_at(node, offset) if node else None
     if segment is None or not segment.legs or depth > _MAX_DEPTH:
@@ -112,6 +114,17 @@ def starts(seen: Observation, devno: str, offset: int, depth: int = 0) -> List[T
     for child, first in segment.legs:
         found += starts(seen, child, first + on_leg(segment, offset - segment.start), depth + 1)
     return found
+
+
+def not_followed(seen: Observation, devno: str) -> List[Node]:
+    """The mappings at or below a node whose bytes cannot be followed down: a thin pool, a cache, a snapshot, and whatever nobody listed."""
+    return [seen.nodes[one] for level in below(seen, devno) for one in level if _is_blind(seen.nodes[one])]
+
+
+def _is_blind(node: Node) -> bool:
+    if node.kind == "other":
+        return True
+    return bool(node.slaves) and node.kind != "mpath" and (not node.segments or not all(segment.legs for segment in node.segments))
 
 
 def _segment_at(node: Node, offset: int) -> Optional[Segment]:
@@ -160,17 +173,20 @@ def below(seen: Observation, devno: str) -> List[List[str]]:
 
 
 def geometry(seen: Observation, devno: str) -> Geometry:
-    """The geometry of a disk, from the kernel's limits alone where it was not looked at closely."""
-    found = seen.geometries.get(devno)
-    return found if found else make_geometry(seen.nodes[devno].limits)
+    """The geometry of a disk, from the kernel's limits alone where it was not looked at closely. That of a multipath map is its paths'."""
+    node = seen.nodes[devno]
+    found = seen.geometries.get(node.slaves[0] if node.kind == "mpath" and node.slaves else devno)
+    return found if found else make_geometry(node.limits)
 
 
 def leg_starts(seen: Observation, devno: str, offset: int) -> Tuple[LegStart, ...]:
-    """Where byte *offset* of a device lies on every leg, with its phase."""
+    """Where byte *offset* of a device lies on every leg, with its phase; no leg where a mapping on the way cannot be followed."""
     legs = []
     for disk, start in starts(seen, devno, offset):
+        if _is_blind(seen.nodes[disk]):
+            continue
         own = geometry(seen, disk)
-        legs.append(LegStart(seen.nodes[disk].name, start, start % own.grain_bytes, own.offset_bytes, own.grain_bytes, _title(seen.nodes[devno])))
+        legs.append(LegStart(_title(seen.nodes[disk]), start, start % own.grain_bytes, own.offset_bytes, own.grain_bytes, _title(seen.nodes[devno])))
     return tuple(legs)
 
 
@@ -198,22 +214,37 @@ def pieces(seen: Observation, devno: str, depth: int = 0) -> List[int]:
 def view(seen: Observation, devno: str) -> View:
     """Walk one stack from its disks to *devno* (a filesystem, or whatever lies on top) and judge it."""
     layers: List[Layer] = []
-    for level in below(seen, devno):
+    members = [one for one in seen.members.get(devno, (devno,)) if one in seen.nodes]
+    for level in _levels(seen, members):
         layers += _level_layers(seen, level)
     top = seen.nodes[devno]
     mounts = [mount for mount in seen.mounted(devno) if mount.here]
     signature = next(iter(seen.signatures.get(devno, [])), None)
     ext4 = seen.filesystems.get(devno)
-    if ext4 or signature or mounts:
-        layers.append(_filesystem_layer(seen, top, ext4))
+    if ext4 or mounts or (signature and signature.usage != "partition-table"):
+        layers.append(_filesystem_layer(seen, members, ext4))
+    elif signature:
+        layers.append(Layer("table", (_title(top),), (), {"type": signature.type}))
     if mounts:
         options = list(mounts[0].options)
         layers.append(Layer("mount", (mounts[0].target,), (), {"options": options, "fstype": mounts[0].fstype}))
-    findings = judge_phase(layers) + _judge_devices(seen, devno) + _judge_stripe(seen, top)
+    findings = judge_phase(layers)
+    for one in members:
+        findings += _judge_followed(seen, one) + _judge_devices(seen, one) + _judge_stripe(seen, one)
     if ext4:
-        findings += _judge_ext4(seen, top, ext4) + _judge_state(top, ext4)
+        findings += _judge_ext4(seen, top, ext4) + _judge_state(top, ext4, seen.in_force.get(devno, ()))
     durability, accepted = judge_durability(seen, devno, mounts[0] if mounts else None)
-    return View(_title(top), devno, tuple(layers), tuple(findings + durability), mounts[0].target if mounts else "", tuple(accepted))
+    blind = tuple(_title(node) for one in members for node in not_followed(seen, one))
+    return View(_title(top), devno, tuple(layers), tuple(findings + durability), mounts[0].target if mounts else "", tuple(accepted), blind)
+
+
+def _levels(seen: Observation, devnos: Sequence[str]) -> List[List[str]]:
+    """below() of several nodes together, each device once, at the highest level that it has below any of them."""
+    depths: Dict[str, int] = {}
+    for devno in devnos:
+        for number, level in enumerate(below(seen, devno)):
+            depths.update((one, max(number, depths.get(one, 0))) for one in level)
+    return [[one for one, depth in depths.items() if depth == number] for number in range(max(depths.values(), default=-1) + 1)]
 
 
 def _title(node: Node) -> str:
@@ -236,6 +267,7 @@ def _level_layers(seen: Observation, level: Sequence[str]) -> List[Layer]:
             legs = [
                 LegStart(n.name, 0, geometry(seen, n.devno).offset_bytes, geometry(seen, n.devno).offset_bytes, geometry(seen, n.devno).grain_bytes)
                 for n in nodes
+                if not n.slaves
             ]
         layers.append(Layer(KINDS.get(kind, kind), tuple(_title(node) for node in nodes), tuple(legs), _facts(seen, nodes)))
     pvs = [pv for pv in (seen.pv(one) for one in level) if pv]
@@ -255,29 +287,57 @@ def _facts(seen: Observation, nodes: Sequence[Node]) -> Dict[str, Any]:
         facts["write_cache"] = [as_facts(seen.caches.get(node.devno), node.write_cache) for node in nodes]
         facts["grain"] = [dict(geometry(seen, node.devno).grain.as_dict()) for node in nodes]
     elif first.segments and first.kind != "part":
-        chunk, legs = stripes(first)
+        (chunk, legs), *others = layouts(first)
         facts.update({"stripes": legs, "stripe_size": chunk, "segments": len(first.segments)})
+        if others:
+            facts["layouts"] = [{"stripes": count, "stripe_size": size} for size, count in layouts(first)]
     return facts
 
 
-def stripes(node: Node) -> Tuple[int, int]:
-    """Chunk (bytes, 0: none) and data legs of a mapped device's first segment."""
-    if not node.segments or not node.segments[0].chunk:
-        return 0, 1
-    return node.segments[0].chunk, data_legs(node.segments[0])
+def layouts(node: Node) -> List[Tuple[int, int]]:
+    """(chunk in bytes, data legs) of the segments of a mapped device, each once; chunk 0 is none."""
+    return list(dict.fromkeys((segment.chunk, data_legs(segment) if segment.chunk else 1) for segment in node.segments)) or [(0, 1)]
+
+
+class Striping(NamedTuple):
+    """A segment of a mapped device that deals its bytes out in chunks."""
+
+    node: Node
+    segment: Segment
+
+    @property
+    def layout(self) -> Tuple[int, int]:
+        return self.segment.chunk, data_legs(self.segment)
+
+
+def stripings(seen: Observation, devno: str) -> List[Striping]:
+    """Every striped segment at or below a node, from the top down."""
+    nodes = [seen.nodes[one] for level in reversed(below(seen, devno)) for one in level]
+    return [Striping(node, segment) for node in nodes for segment in node.segments if segment.chunk]
+
+
+def nearest_stripings(seen: Observation, devno: str, depth: int = 0) -> List[Optional[Striping]]:
+    """The striping that each run of a node's bytes meets first on its way down, each layout once; None for a run that meets none."""
+    node = seen.nodes.get(devno)
+    found: Dict[Tuple[int, int], Optional[Striping]] = {}
+    for segment in node.segments if node and depth <= _MAX_DEPTH else ():
+        if segment.chunk:
+            met: List[Optional[Striping]] = [Striping(seen.nodes[devno], segment)]
+        else:
+            met = nearest_stripings(seen, segment.legs[0][0], depth + 1) if segment.legs else [None]
+        for one in met:
+            found.setdefault(one.layout if one else (0, 1), one)
+    return list(found.values()) or [None]
 
 
 def chunk_below(seen: Observation, devno: str) -> Tuple[int, int, Optional[Node]]:
     """The nearest striping at or below a node: chunk bytes, data legs and the striped device."""
-    for level in reversed(below(seen, devno)):
-        for one in level:
-            chunk, legs = stripes(seen.nodes[one])
-            if chunk:
-                return chunk, legs, seen.nodes[one]
-    return 0, 1, None
+    found = stripings(seen, devno)
+    return (*found[0].layout, found[0].node) if found else (0, 1, None)
 
 
-def _filesystem_layer(seen: Observation, node: Node, ext4: Optional[Ext4]) -> Layer:
+def _filesystem_layer(seen: Observation, members: Sequence[str], ext4: Optional[Ext4]) -> Layer:
+    node = seen.nodes[members[0]]
     facts: Dict[str, Any] = {}
     if ext4:
         facts = {
@@ -288,7 +348,10 @@ def _filesystem_layer(seen: Observation, node: Node, ext4: Optional[Ext4]) -> La
         facts = {"type": seen.mounted(node.devno)[0].fstype}
     else:
         facts = {"type": seen.signatures[node.devno][0].type}
-    return Layer("filesystem", (str(facts.get("label") or _title(node)),), leg_starts(seen, node.devno, 0), facts)
+    if len(members) > 1:
+        facts["devices"] = [_title(seen.nodes[one]) for one in members]
+    legs = tuple(leg for one in members for leg in leg_starts(seen, one, 0))
+    return Layer("filesystem", (str(facts.get("label") or _title(node)),), legs, facts)
 
 
 def judge_phase(layers: Sequence[Layer]) -> List[Finding]:
@@ -337,7 +400,8 @@ def _judge_devices(seen: Observation, devno: str) -> List[Finding]:
         if offset is not None and offset < 0:
             findings.append(Finding(ERROR, "device", node.name, "alignment_offset is -1", "layers below it that agree"))
         table = seen.tables.get(node.devno)
-        if table and table.backup:
+        findings += _judge_table(node, table) if table else []
+        if table and table.backup and not _cut_off(node, table):
             found = "the backup of its partition table is %s" % table.backup
             findings.append(Finding(WARNING, "device", node.name, found, "a true copy, which sfdisk --relocate gpt-bak-std /dev/%s writes" % node.name))
         formats = seen.namespaces.get(node.devno, {}).get("lbafs") or ()
@@ -357,42 +421,70 @@ def _judge_devices(seen: Observation, devno: str) -> List[Finding]:
     return findings
 
 
-def _judge_stripe(seen: Observation, top: Node) -> List[Finding]:
-    chunk, legs, striped = chunk_below(seen, top.devno)
-    if striped is None or legs < 2:
-        return []
+def _cut_off(node: Node, table: Table) -> List[TableEntry]:
+    """Partitions that end behind the end of their disk: it is smaller than it was, or was copied to a smaller one."""
+    return [entry for entry in table.entries if entry.start + entry.size > node.size]
+
+
+def _judge_table(node: Node, table: Table) -> List[Finding]:
+    """What is wrong with a partition table itself."""
     findings = []
-    for disk in below(seen, top.devno)[0]:
-        grain = geometry(seen, disk).grain_bytes
-        if chunk % grain:
-            kind = KINDS.get(striped.kind, striped.kind)
-            found = "stripe size %s is no multiple of the grain %s of %s" % (human(chunk), human(grain), seen.nodes[disk].name)
-            findings.append(Finding(ERROR, kind, _title(striped), found, "a multiple of the grain"))
-    return findings[:1]
+    for entry in _cut_off(node, table):
+        found = "partition %d ends %s behind the end of the disk" % (entry.number, human(entry.start + entry.size - node.size))
+        findings.append(Finding(ERROR, "device", node.name, found, "the whole disk; write nothing to it, and find out what made it smaller"))
+    if table.kind == "protective" or table.fault:
+        what = "its GPT is damaged: %s" % table.fault if table.fault else "it has a protective MBR, and no GPT in blocks of %d bytes" % node.limits.logical
+        wanted = "a table that can be read: perhaps it was written with blocks of another size, or only its backup is left"
+        findings.append(Finding(WARNING, "device", node.name, what, wanted))
+    return findings
+
+
+def _judge_followed(seen: Observation, devno: str) -> List[Finding]:
+    """Mappings at which the proof ends: what is above them is not judged, and never called aligned."""
+    findings = []
+    for node in not_followed(seen, devno):
+        kinds = ", ".join(dict.fromkeys(segment.kind for segment in node.segments if not segment.legs)) or node.kind
+        found = "it is a mapping of kind '%s', which cannot be followed: nothing above it is known to be aligned" % kinds
+        findings.append(Finding(WARNING, KINDS.get(node.kind, node.kind), _title(node), found, "a mapping that can be, where alignment is to be proven"))
+    return findings
+
+
+def _judge_stripe(seen: Observation, devno: str) -> List[Finding]:
+    """Every striped segment on every level: a chunk that is no multiple of the grain ends within a page of the flash."""
+    findings: Dict[Tuple[str, int], Finding] = {}
+    for node, segment in stripings(seen, devno):
+        grains = {disk: geometry(seen, disk).grain_bytes for child, _first in segment.legs for disk in below(seen, child)[0]}
+        for disk, grain in grains.items():
+            if segment.chunk % grain and len(segment.legs) > 1:
+                found = "stripe size %s is no multiple of the grain %s of %s" % (human(segment.chunk), human(grain), seen.nodes[disk].name)
+                finding = Finding(ERROR, KINDS.get(node.kind, node.kind), _title(node), found, "a multiple of the grain")
+                findings.setdefault((node.devno, segment.chunk), finding)
+    return list(findings.values())
 
 
 def _judge_ext4(seen: Observation, top: Node, ext4: Ext4) -> List[Finding]:
-    chunk, legs, striped = chunk_below(seen, top.devno)
-    if striped is None or legs < 2:
+    """Whether ext4 allocates by the stripes that it lies on. Where these differ from one run of bytes to the next, no setting fits them all."""
+    met = [one for one in nearest_stripings(seen, top.devno) if one is None or one.layout[1] > 1]
+    striped = [one for one in met if one]
+    if not striped:
         return []
-    stride, width = chunk // ext4.block, chunk // ext4.block * legs
-    if (ext4.stride, ext4.stripe_width) == (stride, width):
+    wanted = [(one.layout[0] // ext4.block, one.layout[0] // ext4.block * one.layout[1]) for one in striped]
+    rows = ["stride %d and stripe_width %d, for %d stripes of %s in %s" % (*pair, one.layout[1], human(one.layout[0]), _title(one.node))
+            for pair, one in zip(wanted, striped)]  # fmt: skip
+    name, unset = ext4.label or _title(top), not ext4.stride and not ext4.stripe_width
+    fits = (ext4.stride, ext4.stripe_width) in wanted
+    if fits and len(met) == 1:
         return []
-    unset = not ext4.stride and not ext4.stripe_width
-    return [
-        Finding(
-            WARNING if unset else ERROR,
-            "filesystem",
-            ext4.label or _title(top),
-            "no stride and stripe_width" if unset else "stride %d and stripe_width %d (blocks of %d)" % (ext4.stride, ext4.stripe_width, ext4.block),
-            "stride %d and stripe_width %d, for %d stripes of %s in %s" % (stride, width, legs, human(chunk), _title(striped)),
-        )
-    ]
+    found = "no stride and stripe_width" if unset else "stride %d and stripe_width %d (blocks of %d)" % (ext4.stride, ext4.stripe_width, ext4.block)
+    found += " for a volume that is striped in one way here and in another there" if len(met) > 1 else ""
+    asked = " or ".join(rows) if len(met) == 1 else "one layout in all of it; it has %s" % " and ".join(rows + ["no stripes"] * (None in met))
+    return [Finding(WARNING if unset or fits else ERROR, "filesystem", name, found, asked)]
 
 
-def _judge_state(top: Node, ext4: Ext4) -> List[Finding]:
+def _judge_state(top: Node, ext4: Ext4, options: Sequence[str]) -> List[Finding]:
     name = ext4.label or _title(top)
-    return [Finding(ERROR if one.bad else WARNING, "ext4", name, one.found, one.wanted) for one in changes_of(ext4, top.size)]
+    changes = changes_of(ext4, top.size) + stripe_changes(ext4, options)
+    return [Finding(ERROR if one.bad else WARNING, "ext4", name, one.found, one.wanted) for one in changes]
 
 
 def judge_durability(seen: Observation, devno: str, mount: Optional[Mount]) -> Tuple[List[Finding], List[str]]:
@@ -416,7 +508,7 @@ def judge_durability(seen: Observation, devno: str, mount: Optional[Mount]) -> T
                 accepted.append(_accepted_line(risk, mount, recorded))
             else:
                 findings.append(_option_finding(risk, mount))
-        findings += _judge_journal(options, mount) + _judge_fstab(seen, mount)
+        findings += _judge_journal(options, mount) + _judge_fstab(seen, mount) + _judge_cover(seen, mount)
     return findings, accepted
 
 
@@ -457,6 +549,14 @@ def _judge_journal(options: Sequence[str], mount: Mount) -> List[Finding]:
     return [Finding(ERROR, "mount", mount.target, "'%s': the filesystem runs without its journal" % found[0], "a mount without this option")]
 
 
+def _judge_cover(seen: Observation, mount: Mount) -> List[Finding]:
+    """A mount point that leads to another filesystem by now."""
+    over = seen.covers.get(mount.target, "") if mount.here else ""
+    if not over:
+        return []
+    return [Finding(ERROR, "mount", mount.target, "%s is mounted over it: what is written there does not reach the volume" % over, "nothing over it")]
+
+
 def _judge_fstab(seen: Observation, mount: Mount) -> List[Finding]:
     """A mount that the next boot makes with other options. Only ext4's are known well enough to tell."""
     line = next((entry for entry in seen.fstab if entry.target == mount.target), None)
@@ -469,6 +569,9 @@ def _judge_fstab(seen: Observation, mount: Mount) -> List[Finding]:
     return [Finding(WARNING, "mount", mount.target, "; ".join(words), "a mount as fstab has it, or a line of fstab as the mount is")]
 
 
+_NOT_STORAGE = ("sr", "fd", "zram")  # removable media and memory
+
+
 def tops(seen: Observation, targets: Optional[Sequence[str]] = None) -> List[str]:
     """The nodes on top of the host's stacks: those with content (filesystem, mount, swap, PV) and nothing above."""
     allowed = {node.devno for target in targets for node in seen.tree(target)} if targets is not None else set(seen.nodes)
@@ -476,7 +579,12 @@ def tops(seen: Observation, targets: Optional[Sequence[str]] = None) -> List[str
     for devno, node in seen.nodes.items():
         if devno not in allowed or (seen.children(devno) and not seen.mounted(devno)):
             continue
-        if node.kind == "other" or (node.kind == "loop" and not node.backing_file and not node.identity.test):
+        if seen.members.get(devno, (devno,))[0] != devno and seen.mounted(devno):
+            continue  # shown with the first device of its filesystem
+        if node.kind == "loop" and not node.backing_file and not node.identity.test:
+            continue
+        if node.kind == "other" and not node.name.startswith(_NOT_STORAGE):
+            found.append(devno)
             continue
         if devno in seen.filesystems or seen.mounted(devno) or seen.signatures.get(devno) or devno in seen.swaps or seen.pv(devno):
             found.append(devno)

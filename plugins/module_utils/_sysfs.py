@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import time
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
@@ -115,7 +116,9 @@ def _kind(name: str, at: str, is_part: bool, uuid: str) -> str:
         return "md"
     if name.startswith("loop"):
         return "loop"
-    if name.startswith(("sr", "fd", "zram", "nbd", "bcache")):
+    if name.startswith("bcache"):
+        return "bcache"
+    if name.startswith(("sr", "fd", "zram", "nbd")):
         return "other"
     return "disk"
 
@@ -150,7 +153,41 @@ def _md_segments(at: str, size: int) -> Tuple[Segment, ...]:
         devno = read_text(member + "/block/dev")
         if devno:
             legs.append((devno, _int(member + "/offset") * SECTOR))
+    if level == "linear" and len(legs) == count:
+        return _one_behind_the_other(at, size, legs)
+    if level == "raid10" and (_int(at + "/md/layout") != _NEAR_2 or count % 2):
+        legs = []  # where its bytes lie is not worked out here
     return (Segment(0, size, level, chunk if level != "raid1" else 0, tuple(legs)),)
+
+
+def bcache_backing(name: str) -> str:
+    """The device that holds the data of a bcache, by its name in the kernel; empty where that is not known (Documentation/admin-guide/bcache.rst)."""
+    at = "/sys/class/block/%s/bcache" % name
+    return os.path.basename(os.path.dirname(os.path.realpath(at))) if os.path.exists(at) else ""
+
+
+def read_btrfs(names: Mapping[str, str]) -> List[Tuple[str, ...]]:
+    """The devices of each Btrfs that the kernel knows, in the order of their names (Documentation/ABI/testing/sysfs-fs-btrfs)."""
+    found = []
+    for path in sorted(glob.glob("/sys/fs/btrfs/*-*/devices")):
+        members = tuple(names[name] for name in sorted(os.listdir(path)) if name in names)
+        found += [members] if members else []
+    return found
+
+
+_NEAR_2 = 0x102  # two copies side by side, md(4) and mdadm's layout of raid10
+
+
+def _one_behind_the_other(at: str, size: int, legs: Sequence[Tuple[str, int]]) -> Tuple[Segment, ...]:
+    """The segments of a linear array. A member's size is in KiB (Documentation/admin-guide/md.rst, dev-XXX/size)."""
+    segments = []
+    begin = 0
+    for number, leg in enumerate(legs):
+        length = _int("%s/md/rd%d/size" % (at, number)) * 1024
+        length = size - begin if number == len(legs) - 1 else min(length, size - begin)
+        segments.append(Segment(begin, length, "linear", 0, (leg,)))
+        begin += length
+    return tuple(segment for segment in segments if segment.length > 0)
 
 
 def _read_identity(at: str, name: str) -> Identity:

@@ -129,6 +129,29 @@ def _parse_mbr(head: bytes, logical: int) -> Optional[Table]:
     return Table("protective" if protective else "mbr", "", tuple(entries))
 
 
+BCACHE_SUPERBLOCK_AT = 4096
+_BCACHE_MAGIC = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
+
+
+def bcache_data_start(raw: bytes) -> int:
+    """Where the data begins on a backing device, by its superblock (struct cache_sb_disk, bcache_ondisk.h), in bytes; 0 where there is none."""
+    if len(raw) < 192 or raw[24:40] != _BCACHE_MAGIC:
+        return 0
+    version: int = struct.unpack_from("<Q", raw, 16)[0]
+    sectors: int = struct.unpack_from("<Q", raw, 184)[0] if version in (4, 6) else 16
+    return sectors * 512 if version in (1, 4, 6) else 0
+
+
+def ext4_backups(size: int) -> List[int]:
+    """Where ext4 keeps copies of its superblock in *size* bytes of 4 KiB blocks: at the start of groups 1 and the powers of 3, 5 and 7 (sparse_super).
+
+    Source: Linux, Documentation/filesystems/ext4/blockgroup.rst. A group is as many blocks as a block has bits: 32,768 blocks, 128 MiB.
+    """
+    group = 8 * 4096 * 4096
+    groups = [1] + [base**power for base in (3, 5, 7) for power in range(1, 32)]
+    return sorted(number * group for number in groups if number * group + EXT4_SUPERBLOCK_SIZE <= size)
+
+
 def parse_ext4(raw: bytes) -> Optional[Ext4]:
     """Read an ext2/3/4 superblock (1,024 bytes from byte 1,024 of the device); None where there is none."""
     if len(raw) < EXT4_SUPERBLOCK_SIZE or raw[0x38:0x3A] != b"\x53\xef":
@@ -150,5 +173,6 @@ def parse_ext4(raw: bytes) -> Optional[Ext4]:
         errors=_ERRORS.get(struct.unpack_from("<H", raw, 0x3C)[0], ""),
         made=struct.unpack_from("<I", raw, 0x108)[0] | raw[0x276] << 32,
         journal=bool(compat & 0x4),  # EXT4_FEATURE_COMPAT_HAS_JOURNAL
+        reserved=struct.unpack_from("<I", raw, 0x8)[0] | (struct.unpack_from("<I", raw, 0x154)[0] << 32 if incompat & 0x80 else 0),
         faulty=bool(struct.unpack_from("<H", raw, 0x3A)[0] & 0x2),  # EXT4_ERROR_FS
     )

@@ -15,10 +15,9 @@ import errno
 import os
 from typing import Callable
 
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _own, _probe
+from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _fio, _own, _probe, _record
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Runner
 
 
@@ -33,20 +32,8 @@ def maker(run: Runner, seen: Observation) -> Callable[..., "WriteProbe"]:
 
 def check(run: Runner, seen: Observation, target: _probe.Target) -> None:
     """Raise PlumblineError where the target may not be written to."""
-    with _own.held_alone(seen, [target.devno]) as fds:
-        _prove(run, seen, target, fds[target.devno])
-
-
-def _prove(run: Runner, seen: Observation, target: _probe.Target, fd: int) -> None:
-    """Ours, empty, and blank, all of the very device that is held (*fd*), whatever its names lead to by now.
-
-    What libblkid does not know (a raw volume of some database) is no signature, and shows as data.
-    """
-    found = _own.prove(run, seen.nodes, [target.devno])
-    ones = all(deallocated_reads_ones(int(found.namespaces.get(disk.devno, {}).get("dlfeat", 0))) for disk in found.disk_of(target.devno))
-    faults = _devio.prove_blank(target.path, target.size, ones_are_blank=ones, fd=fd).faults
-    if faults:
-        raise PlumblineError("refused: nothing was written. %s: %s" % (target.path, faults[0]), ["%s: %s" % (target.path, fault) for fault in faults])
+    with _own.held_alone(seen, [target.devno]) as held:
+        _own.prove(run, seen.nodes, held)
 
 
 class WriteProbe(_probe.Probe):
@@ -54,15 +41,18 @@ class WriteProbe(_probe.Probe):
 
     def __init__(self, run: Runner, seen: Observation, target: _probe.Target, grain: int, limits: _probe.Limits) -> None:
         with contextlib.ExitStack() as held:
-            self.own = held.enter_context(_own.held_alone(seen, [target.devno]))[target.devno]
-            _prove(run, seen, target, self.own)
+            fds = held.enter_context(_own.held_alone(seen, [target.devno]))
+            self.own = fds[target.devno]
+            _own.prove(run, seen.nodes, fds)
             super().__init__(target, grain, limits)
             self.held = held.pop_all()
         # O_DSYNC flushes every disk below the volume after the write (blkdev_write_iter in block/fops.c), and the kernel counts
         # each flush twice, as one and as an empty write (blk_account_io_flush and blk_account_io_done in block/blk-mq.c).
         flushes = 2 * max(len(target.disks), 1)
         self.requests_each, self.times_each = 1 + flushes, flushes
-        self.buffer.write(os.urandom(grain))  # zeros may be kept as a note in the map
+        mark = os.urandom(_fio.MARK_BYTES)
+        _record.add_mark(mark)
+        self.buffer.write(_fio.marked(mark, grain))  # no zeros, which may be kept as a note in the map
 
     def open(self) -> int:
         return os.open("/proc/self/fd/%d" % self.own, os.O_RDWR | os.O_DIRECT | os.O_DSYNC | os.O_CLOEXEC)

@@ -240,11 +240,13 @@ ACCEPTED = {
 
 def read_back(run, stacks, verify):
     """The plan of *stacks* as the host is now, and its warnings."""
-    from ansible_collections.plumbline.ssd.plugins.module_utils._reading import read  # a mount alone needs none of this
+    from ansible_collections.plumbline.ssd.plugins.module_utils._reading import note_filesystems, read  # a mount alone needs none of this
     from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
     from ansible_collections.plumbline.ssd.plugins.module_utils._verify import read_verify
 
-    return read(run, read_stacks(stacks), verify=None if verify is None else read_verify(verify))
+    reading, warnings = read(run, read_stacks(stacks), verify=None if verify is None else read_verify(verify))
+    note_filesystems(reading)
+    return reading, warnings
 
 
 def main():

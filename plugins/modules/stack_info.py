@@ -83,6 +83,10 @@ stacks:
       description: The risks in force that were accepted for it, as the record of the host has them, one line each. They are in RV(report) too.
       type: list
       elements: str
+    not_followed:
+      description: Mappings whose bytes cannot be followed down to the disks, such as a thin pool. Nothing above them is known to be aligned.
+      type: list
+      elements: str
 findings:
   description: The findings of all stacks, each with C(level) (V(error) or V(warning)), C(layer), C(name), C(found) and C(wanted).
   returned: success

@@ -52,7 +52,8 @@ options:
     description:
       - Given by whoever means to carry the steps out. Where steps remain, the host's lease is taken for that run and returned as RV(lease), by
         which the writers of the collection know it; where none remain, it is given back. While another run has it, the plan is refused.
-      - It is a file below C(/run), which is all that this option lets the module write. In check mode nothing is taken.
+      - It is a file below C(/run). With it the module notes, below C(/var/lib/plumbline), which filesystems are about to be made, so that what a
+        C(mke2fs) has left that was cut off is told from a filesystem that lost its superblock. In check mode nothing is taken or noted.
     type: dict
     suboptions:
       run:
@@ -81,11 +82,13 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: The module never changes anything but the host's lease, which check mode leaves alone.
+    details: The module never changes anything but the host's lease and its note, which check mode leaves alone.
   diff_mode:
     support: full
 notes:
   - Runs three tools at most, all read-only, namely C(lvm fullreport), C(dmsetup table) and C(wipefs) without an erase option.
+  - So is a partition, a PV or a volume of its own that seems to be empty, since a signature can be lost and the data still be there. The guide on getting data
+    back says how it returns.
   - A device that is to be taken is proven blank by reading its first and last 64 MiB and 1,024 random places whole (C(blank_proof=sampled)),
     or all of it. What the sample is sure to find is in the guide on refusals of the collection.
   - A device with foreign contents, and nothing else against it, is refused with a digest of the device and of what was found on it. The stack's C(erase) takes
@@ -180,6 +183,10 @@ stacks:
       elements: dict
     accepted:
       description: The risks in force that somebody's word allows, as the record of the host has them, one line each. They are in RV(report) too.
+      type: list
+      elements: str
+    not_followed:
+      description: Mappings whose bytes cannot be followed down to the disks, such as a thin pool. Nothing above them is known to be aligned.
       type: list
       elements: str
 proofs:

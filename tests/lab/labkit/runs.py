@@ -32,9 +32,11 @@ def spec_of(disks: Sequence[Disk], layout: str) -> dict[str, Any]:
 
 
 def next_plan(harness: Harness, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The plan of what is left."""
-    plan = harness.module("stack_plan", spec)
+    """The plan of what is left, as of a run that means to carry it out: the host records what is begun. Its lease is given back at once."""
+    plan = harness.module("stack_plan", {**spec, "lease": {}})
     assert not plan["failed"], said(plan)
+    if plan["lease"]:
+        harness.module("run_lease", {"run": plan["lease"]["run"]})
     return plan
 
 

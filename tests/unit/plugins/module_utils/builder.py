@@ -11,6 +11,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Lim
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import (
     Accepted,
     BlankProof,
+    Ends,
     Ext4,
     FstabEntry,
     Identity,
@@ -33,6 +34,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_st
 NOW = "2026-03-01T12:00:00Z"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 FIXTURES = os.path.join(os.path.dirname(__file__), "..", "..", "fixtures")
+BLANK = BlankProof(128 * MIB, 1024)
 TOOLS = {name: "/usr/sbin/" + name for name in ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "udevadm")}
 
 
@@ -100,7 +102,7 @@ class Host:
             self.seen.paths[path] = devno
         self.seen.caches[devno] = WriteCache(present=True, enabled=True, changeable=True) if kind == "disk" else WriteCache(fault="a loop device")
         if blank:
-            self.seen.proofs[devno] = BlankProof(128 * MIB, 1024)
+            self.seen.proofs[devno] = BLANK
         return devno
 
     def pair(self, count=2, **more):
@@ -121,7 +123,7 @@ class Host:
         """The path by which a spec names a disk."""
         return next("/dev/disk/by-id/" + link for link, number in self.seen.links.items() if number == devno)
 
-    def part(self, disk, start, size=0, name="", number=0, guid="", listed=True):
+    def part(self, disk, start, size=0, name="", number=0, guid="", listed=True, kind="E6D6D379-F507-44C2-A23C-238F2A3DF928"):
         """Add a partition to a disk, in its table as well where *listed*."""
         node = self.seen.nodes[disk]
         entries = self.seen.tables[disk].entries if self.seen.tables.get(disk) else ()
@@ -135,9 +137,10 @@ class Host:
         )
         if listed:
             guid = guid or "00000000-0000-4000-8000-%012d" % (int(minor) + number)
-            entry = TableEntry(number, start, size, "E6D6D379-F507-44C2-A23C-238F2A3DF928", guid, name)
+            entry = TableEntry(number, start, size, kind, guid, name)
             self.seen.tables[disk] = Table("gpt", "GUID", tuple(entries) + (entry,))
         self.seen.proofs.pop(disk, None)
+        self.seen.proofs[devno] = BLANK
         return devno
 
     def mapped(self, title, segments, kind="lvm", name=""):
@@ -153,7 +156,13 @@ class Host:
         )
         for child in children:
             self.edit(child, holders=self.seen.nodes[child].holders + (devno,))
+        self.seen.proofs[devno] = BLANK
         return devno
+
+    def holds_data(self, devno, at=0):
+        """Say that a node holds data that nobody recognises."""
+        self.seen.proofs[devno] = BlankProof(4096, 1, ("unrecognised data that is not zero, first at byte %d (0 MiB from the start)" % at,))
+        self.seen.ends[devno] = Ends(b"\1" * MIB, bytes(MIB), self.seen.nodes[devno].size - MIB)
 
     def pv(self, devno, vg, data_start=MIB, extents=1000):
         """Say that a node is a PV."""
@@ -193,7 +202,7 @@ class Host:
         for device in step["devices"]:
             devno = next(n.devno for n in self.seen.nodes.values() if n.path == device["device"])
             self.seen.tables[devno] = None
-            self.part(devno, device["start_bytes"], device["length_bytes"], device["name"], 1, device["guid"])
+            self.part(devno, device["start_bytes"], device["length_bytes"], device["name"], 1, device["guid"], kind=device["type_guid"])
 
     def _by_guid(self, path):
         guid = path.rsplit("/", 1)[-1].upper()

@@ -11,6 +11,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Place
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import fixture
 
 MIB = 1 << 20
+MARK = bytes(range(16))
 PLACES = [Place("/dev/nvme0n1p1", MIB, 8 * MIB), Place("/dev/nvme1n1p1", MIB, 8 * MIB)]
 # What fio 3.33 printed in the lab for two jobs of random reads, and for one job on each of two disks of which one is missing.
 GOOD = fixture("fio_randread.json").decode()
@@ -37,9 +38,19 @@ def test_large_requests_end_in_time(block, word):
 
 
 def test_the_command_that_fills():
-    argv = _fio.fill_argv("fio", PLACES, MIB, 8)
+    argv = _fio.fill_argv("fio", PLACES, MIB, 8, MARK)
     assert "--rw=write" in argv and "--readonly" not in argv and not any(word.startswith(("--time_based", "--runtime")) for word in argv)
     assert "--allow_file_create=0" in argv
+
+
+def test_what_writes_leaves_its_mark():
+    """fio gives the last twentieth of each compress_chunk to the pattern: 26 of 512 bytes (lib/rand.c, __fill_random_buf_percentage())."""
+    for pattern in ("write", "randwrite"):
+        argv = _fio.argv("fio", Load("x", pattern, 8192, 1), PLACES, 1, 0, MARK)
+        assert {"--buffer_pattern=0x" + MARK.hex(), "--buffer_compress_percentage=5", "--buffer_compress_chunk=512", "--refill_buffers=0"} <= set(argv)
+    assert "--refill_buffers=1" in _fio.fill_argv("fio", PLACES, MIB, 8, MARK)
+    assert not any("buffer" in word for word in _fio.argv("fio", Load("x", "randread", 8192, 1), PLACES, 1, 0, MARK))
+    assert _fio.tail_of(MARK) == MARK + MARK[:10]
 
 
 @pytest.mark.parametrize("path", ["/dev/dm-12", "/dev/cciss/c0d0p1", "/dev/sda1", "/dev/mmcblk0p1"])

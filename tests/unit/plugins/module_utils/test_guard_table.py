@@ -109,6 +109,7 @@ ROWS = {
         (put("marks", signature("ext", "filesystem", MIB + 1080)), "signature", "the mark of ext filesystem at byte 1049656"),
         (put("marks", signature("gpt backup", "partition-table", 99)), "signature", "the mark of gpt backup partition-table"),
     ],
+    "guard_inside_data": [(inner("proofs", BlankProof(1, 1, ("data, first at byte 0",))), "data", "nvme0n1p1 carries nothing that is known, and data")],
     "guard_unreadable_sample": [(put("proofs", BlankProof(1, 1, ("byte 0 could not be read: Input/output error",))), "unreadable", "byte 0")],
     "guard_data": [(put("proofs", BlankProof(1, 1, ("unrecognised data that is not zero, first at byte 4096",))), "data", "not zero")],
 }
@@ -167,7 +168,7 @@ def test_plan_and_write_refuse_alike(guard, number):
     stacks = spec(host, [], devices=["/dev/nvme0n1"], layout="separate", volumes=[{"name": "a"}])
     plan = make_plan(stacks, host.seen)
     assert plan.steps == [] and any("[%s]" % name in line for line in plan.refusals), plan.refusals
-    if guard not in ("guard_unreadable_sample", "guard_data"):  # the proof is made anew at the write
+    if guard not in ("guard_unreadable_sample", "guard_data", "guard_inside_data"):  # the proof is made anew at the write
         assert [reason.name for reason in _guards.write_reasons(host.seen, disk)] == [name]
 
 

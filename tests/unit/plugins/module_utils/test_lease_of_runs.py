@@ -9,7 +9,7 @@ import time
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.action import stack_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils import _leaseio, _reading
+from ansible_collections.plumbline.ssd.plugins.module_utils import _leaseio, _reading, _record
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import Held, Run
 
@@ -20,6 +20,7 @@ class Plans(list):
     def __init__(self):
         super().__init__()
         self.proofs = []
+        self.stacks = []
 
 
 @pytest.fixture
@@ -37,13 +38,14 @@ def plans(tmp_path, monkeypatch):
             found = found()
         if isinstance(found, Exception):
             raise found
-        return {"steps": found[0], "digest": found[1]}, []
+        return {"steps": found[0], "digest": found[1], "stacks": todo.stacks}, []
 
     monkeypatch.setattr(_reading, "read", read)
+    monkeypatch.setattr(_record, "MAKING", str(tmp_path / "kept" / "making.json"))
     return todo
 
 
-ONE, TWO = (["a step"], "1" * 64), (["another"], "2" * 64)
+ONE, TWO = ([{"action": "a step"}], "1" * 64), ([{"action": "another"}], "2" * 64)
 DONE = ([], "")
 
 
@@ -59,7 +61,7 @@ def current():
 
 def test_a_host_that_is_as_asked_needs_no_lease(plans):
     plans += [DONE]
-    assert ask()[0] == {"steps": [], "digest": "", "lease": {}, "released": ""}
+    assert ask()[0] == {"steps": [], "digest": "", "stacks": [], "lease": {}, "released": ""}
     assert current() is None
 
 
@@ -219,3 +221,33 @@ def test_the_action_asks_again_only_for_a_dead_run_of_its_own(monkeypatch, args,
     else:
         assert asked == [args]
     assert [one["lease"].get("gone") for one in asked[1:]] == ["b" * 32] * (calls - 1)
+
+
+# --- filesystems that are being made --------------------------------------------------------------
+
+
+def test_what_is_about_to_be_made_is_recorded_until_it_stands(plans):
+    plans += [([{"action": "volume_group"}, {"action": "filesystem", "uuid": "a"}, {"action": "filesystem", "uuid": "b"}], "1" * 64), TWO, DONE]
+    run = Run(ask()[0]["lease"]["run"])
+    assert _record.load_making() == ["a", "b"]
+    plans.stacks = [{"layers": [{"layer": "lv"}, {"layer": "filesystem", "uuid": "a"}]}]
+    ask(run)
+    assert _record.load_making() == ["b"]
+    plans.stacks += [{"layers": [{"layer": "filesystem", "uuid": "b"}]}]
+    ask(run)
+    assert _record.load_making() == []
+
+
+def test_without_a_record_nothing_is_begun(plans, tmp_path):
+    (tmp_path / "kept").write_text("")
+    plans += [([{"action": "filesystem", "uuid": "a"}], "1" * 64)]
+    with pytest.raises(PlumblineError, match="which filesystems are being made could not be kept"):
+        ask()
+    assert current().free
+
+
+@pytest.mark.parametrize("text", ["", "[]", "3", '{"filesystems": "a"}', '{"filesystems": [3]}'])
+def test_a_record_that_says_nothing(plans, tmp_path, text):
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "making.json").write_text(text)
+    assert _record.load_making() == []

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import struct
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _claims, _devio, _observe
@@ -81,7 +82,8 @@ def test_who_uses_a_partition_of_ours_that_looks_empty(read):
         host.part(disk, MIB, name="plumbline:pgdata:0")
 
     seen = read(prepare=ours)
-    assert (seen.marks, seen.ends) == ({}, {}) and seen.openers == {"259:0": ["dd (9)"]} and seen.backings == {"259:0": ["loop device loop0"]}
+    assert seen.marks == {"259:0": [], "259:1": []} and set(seen.ends) == {"259:0", "259:1"}  # an erase would name them
+    assert seen.openers == {"259:0": ["dd (9)"]} and seen.backings == {"259:0": ["loop device loop0"]}
 
     def filled(host, disk):
         host.pv(host.part(disk, MIB, name="plumbline:pgdata:0"), "pgdata")
@@ -130,3 +132,31 @@ def test_what_goes_away_while_the_host_is_read_is_told(monkeypatch):
     monkeypatch.setattr(_observe._sysfs, "read_nodes", gone)
     with pytest.raises(PlumblineError, match="the host could not be read: /sys/block/sdz/size: No such file or directory; look"):
         _observe.observe(lambda argv: pytest.fail("run"), _observe.Questions(devices=()))
+
+
+def test_a_part_of_ours_that_fails_when_its_marks_are_read(read, monkeypatch):
+    """It is refused as unreadable; that its backup superblocks were not looked for is no matter then."""
+    real = _devio.read_pieces
+    failing = []
+
+    def pieces(path, windows):
+        failing.append(path)
+        if len(failing) > 1:  # the disk is read, its partition is not
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, windows)
+
+    monkeypatch.setattr(_devio, "read_pieces", pieces)
+    seen = read(prepare=lambda host, disk: host.part(disk, MIB, name="plumbline:pgdata:0"))
+    assert len(seen.faults) == 1 and "could not be read: Input/output error" in next(iter(seen.faults.values()))
+
+
+def test_the_copies_of_a_superblock_that_is_gone(read, monkeypatch):
+    """Where the volume is large enough to have any."""
+    block = bytearray(4096)
+    struct.pack_into("<II", block, 0, 1000, 4096)
+    struct.pack_into("<I", block, 0x18, 2)
+    block[0x38:0x3A] = b"\x53\xef"
+    block[0x78:0x80] = b"ledgers\0"
+    monkeypatch.setattr(_observe, "ext4_backups", lambda size: [8 * MIB, 16 * MIB])
+    seen = read((16 * MIB, bytes(block)), prepare=lambda host, disk: host.part(disk, MIB, name="plumbline:pgdata:0"))
+    assert [(one.usage, one.offset, one.label) for one in seen.marks["259:1"]] == [("backup superblock", 16 * MIB, "ledgers")]

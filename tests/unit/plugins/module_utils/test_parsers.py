@@ -26,8 +26,8 @@ def test_lvm_report_of_the_lab():
         Pv("259:2", "/dev/nvme1n1p1", "eRTj5S-JSRE-y5wA-PZ6c-KPoF-Bk0Q-9ED9nc", "pgdata", MIB, 1842),
     )
     assert lvm.lvs == (
-        Lv("pgdata", "data", 10812915712, 2, 65536, 1, ("striped",), True),
-        Lv("pgdata", "wal", 3087007744, 2, 65536, 1, ("striped",), True),
+        Lv("pgdata", "data", 10812915712, 2, 65536, 1, ("striped",), True, ((2, 65536),)),
+        Lv("pgdata", "wal", 3087007744, 2, 65536, 1, ("striped",), True, ((2, 65536),)),
     )
 
 
@@ -250,3 +250,76 @@ def test_os_release(content, expected):
 
 def test_a_target_of_fstab_is_known_without_its_trailing_slash():
     assert [entry.target for entry in _parsers.parse_fstab("UUID=1 /data01/ ext4\nUUID=2 / ext4\n")] == ["/data01", "/"]
+
+
+COVERS = {
+    "nothing over it": ("30 1 253:0 / /data01 rw - ext4 /dev/dm-0 rw", {}),
+    "a tmpfs on it": ("30 1 253:0 / /data01 rw - ext4 /dev/dm-0 rw\n31 30 0:40 / /data01 rw - tmpfs none rw", {"/data01": "tmpfs (none)"}),
+    "a disk on it": ("30 1 253:0 / /data01 rw - ext4 /dev/dm-0 rw\n31 30 8:1 / /data01 rw - xfs /dev/sda1 rw", {"/data01": "xfs (/dev/sda1)"}),
+    "on a directory above": ("30 1 253:0 / /pl/data rw - ext4 /dev/dm-0 rw\n31 1 0:40 / /pl rw - tmpfs none rw", {"/pl/data": "tmpfs (none) on /pl"}),
+    "on the root": ("30 1 253:0 / /data rw - ext4 /dev/dm-0 rw\n31 1 0:40 / / rw - tmpfs none rw", {"/": "tmpfs (none)", "/data": "tmpfs (none) on /"}),
+    "below it, and made before": ("29 1 0:40 / /pl rw - tmpfs none rw\n30 29 253:0 / /pl/data rw - ext4 /dev/dm-0 rw", {}),
+    "inside of it": ("30 1 253:0 / /data rw - ext4 /dev/dm-0 rw\n31 30 0:40 / /data/tmp rw - tmpfs none rw", {}),
+    "beside it": ("30 1 253:0 / /data rw - ext4 /dev/dm-0 rw\n31 1 0:40 / /data2 rw - tmpfs none rw", {}),
+    "an automount under it": ("29 1 0:40 / /data rw - autofs systemd-1 rw\n30 29 253:0 / /data rw - ext4 /dev/dm-0 rw", {}),
+    "the same filesystem twice": ("30 1 253:0 / /data rw - ext4 /dev/dm-0 rw\n31 30 253:0 / /data rw - ext4 /dev/dm-0 rw", {}),
+    "two deep": (
+        "30 1 253:0 / /data rw - ext4 /dev/dm-0 rw\n31 30 0:40 / /data rw - tmpfs a rw\n32 31 0:41 / /data rw - tmpfs b rw",
+        {"/data": "tmpfs (a)"},
+    ),
+    "blanks in names": ("30 1 253:0 / /da\\040ta rw - ext4 /dev/dm-0 rw\n31 30 0:40 / /da\\040ta rw - tmpfs a\\040b rw", {"/da ta": "tmpfs (a b)"}),
+    "no root": ("30 99 253:0 / /data rw - ext4 /dev/dm-0 rw\n31 30 0:40 / /data rw - tmpfs none rw", {"/data": "tmpfs (none)"}),
+}
+
+
+@pytest.mark.parametrize("name", COVERS)
+def test_what_is_mounted_over(name):
+    text, wanted = COVERS[name]
+    assert _parsers.parse_covers("1 0 8:3 / / rw - ext4 /dev/sda3 rw\n" + text + "\n") == wanted
+
+
+@pytest.mark.parametrize("text", ["", "\n", "x", "1 2 3 - 4", "1 1 8:1 / / rw - ext4 a rw", "1 2 8:1 / / rw - ext4 a rw\n2 1 8:2 / / rw - ext4 b rw"])
+def test_odd_mountinfo(text):
+    _parsers.parse_covers(text)
+
+
+# As `dmsetup table` shows LVs of lvm2 2.03.16: raid0, raid10, raid5, raid1, one leg of a raid1 missing, and a raid10 in another layout.
+RAID = {
+    "raid raid0 3 128 region_size 8192 2 - 253:0 - 253:1": ("raid0", 65536, ("253:0", "253:1")),
+    "raid raid10 3 128 region_size 4096 4 253:0 253:1 253:2 253:3 253:4 253:5 253:6 253:7": ("raid10", 65536, ("253:1", "253:3", "253:5", "253:7")),
+    "raid raid5_ls 3 32 region_size 4096 3 253:0 253:1 253:2 253:3 253:4 253:5": ("raid5", 16384, ("253:1", "253:3", "253:5")),
+    "raid raid6_zr 4 32 nosync region_size 4096 3 253:0 253:1 253:2 253:3 253:4 253:5": ("raid6", 16384, ("253:1", "253:3", "253:5")),
+    "raid raid1 3 0 region_size 4096 2 253:0 253:1 253:2 253:3": ("raid1", 0, ("253:1", "253:3")),
+    "raid raid1 3 0 region_size 4096 2 253:0 253:1 - -": ("raid1", 0, ("253:1",)),
+    "raid raid10 5 128 raid10_format far region_size 8 2 253:0 253:1 253:2 253:3": ("raid10", 0, ()),
+    "raid raid10 5 128 raid10_copies 3 region_size 8 4 a b c d e f g h": ("raid10", 0, ()),
+    "raid raid10 3 128 region_size 8 3 a b c d e f": ("raid10", 0, ()),
+    "raid raid42 1 128 2 - 253:0 - 253:1": ("raid42", 0, ()),
+    "raid raid0": ("raid", 0, ()),
+    "raid raid0 x y": ("raid", 0, ()),
+}
+
+
+@pytest.mark.parametrize("line", RAID)
+def test_raid_segments(line):
+    kind, chunk, legs = RAID[line]
+    (segment,) = _parsers.parse_dm_tables("v-lv: 0 1024 %s\n" % line)["v-lv"]
+    assert (segment.kind, segment.chunk, tuple(leg for leg, _first in segment.legs)) == (kind, chunk, legs)
+
+
+def test_a_raid_that_begins_behind_its_reserved_space():
+    (segment,) = _parsers.parse_dm_tables("v-lv: 0 1024 raid raid5_ls 5 32 region_size 8 data_offset 2048 3 a b c d e f\n")["v-lv"]
+    assert segment.legs == (("b", MIB), ("d", MIB), ("f", MIB))
+
+
+def test_mounts_of_btrfs():
+    text = "40 1 0:33 /@ /srv rw,noatime shared:1 - btrfs /dev/sdb1 rw,space_cache\n41 1 8:1 / /x rw - ext4 /dev/sda1 rw\n42 1 0:5 / /dev rw - devtmpfs udev rw"
+    ((source, mount),) = _parsers.parse_btrfs_mounts(text)
+    assert source == "/dev/sdb1" and (mount.target, mount.fstype, mount.options) == ("/srv", "btrfs", ("rw", "noatime", "space_cache"))
+
+
+def test_the_layouts_of_an_lv_in_pieces():
+    rows = [{"lv_name": "a", "segtype": "striped", "stripes": "2", "stripe_size": size, "seg_start": at} for size, at in (("4096", "8"), ("65536", "0"))]
+    lv = {"vg_name": "v", "lv_name": "a", "lv_size": "16", "lv_active": "active"}
+    (found,) = _parsers.parse_lvm(report(vg=[VG], lv=[lv], seg=rows)).lvs
+    assert found.layouts == ((2, 65536), (2, 4096)) and (found.stripes, found.stripe_bytes, found.segments) == (2, 65536, 2)

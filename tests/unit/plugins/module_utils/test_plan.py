@@ -1224,3 +1224,66 @@ def test_planning_changes_nothing(host):
     before = copy.deepcopy(host.seen)
     make_plan(stacks, host.seen)
     assert host.seen == before
+
+
+# --- what somebody changed since ------------------------------------------------------------------
+
+
+def warned(host, **more):
+    plan = make_plan(spec(host, **more), host.seen)
+    assert not plan.refusals and not plan.steps, (plan.refusals, plan.steps)
+    return plan.warnings
+
+
+def test_something_is_mounted_over_a_volume():
+    host = built()
+    host.seen.covers = {"/data01": "tmpfs (none)", "/elsewhere": "tmpfs (none)"}
+    (line,) = refusals(spec(host), host)
+    assert line.startswith("pgdata: volume 'data' is mounted on /data01, and tmpfs (none) is mounted over it [covered]")
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"reserved": 1 << 18}, "it keeps 1 GiB for root alone; wanted none, by tune2fs -m 0"),
+        ({"errors": "panic"}, "by its superblock the answer to an error is 'panic'; wanted 'continue'"),
+    ],
+)
+def test_settings_of_the_filesystem(change, words):
+    host = built()
+    devno = host.seen.lv_node("pgdata", "data").devno
+    host.seen.filesystems[devno] = host.seen.filesystems[devno]._replace(**change)
+    (line,) = warned(host)
+    assert words in line
+
+
+def test_another_stripe_in_force():
+    host = built()
+    devno = host.seen.lv_node("pgdata", "data").devno
+    host.seen.in_force[devno] = ("rw", "stripe=16")
+    (line,) = warned(host)
+    assert "it is mounted with stripe=16, and its superblock says 32; wanted one stripe for both, by mount -o remount,stripe=32" in line
+
+
+def test_another_type_of_partition():
+    host = built()
+    table = host.seen.tables["259:0"]
+    host.seen.tables["259:0"] = table._replace(entries=(table.entries[0]._replace(type="0FC63DAF-8483-4772-8E79-3D69D8477DE4"),))
+    (line,) = warned(host)
+    assert "has the type 0FC63DAF-8483-4772-8E79-3D69D8477DE4; wanted E6D6D379" in line and "sfdisk --part-type /dev/nvme0n1 1 E6D6D379" in line
+
+
+def test_a_mount_that_the_spec_has_no_more():
+    host = built()
+    volumes = [{"name": "data", "size": "70%"}, {"name": "wal", "size": "20%", "mount": "/data02"}]
+    (line,) = warned(host, volumes=volumes)
+    assert "volume 'data' has no mount in the spec, and it is mounted on /data01, fstab mounts it on /data01; that is left alone" in line
+
+
+def test_a_volume_of_ours_in_pieces_of_different_stripes():
+    """Made longer by hand, with another stripe: nothing is made on it, mounted or not."""
+    host = built()
+    lvs = host.seen.lvm.lvs
+    host.seen.lvm = host.seen.lvm._replace(lvs=(lvs[0]._replace(segments=2, layouts=((2, 64 * KIB), (2, 4 * KIB))), *lvs[1:]))
+    (line,) = refusals(spec(host), host)
+    assert line == "pgdata: LV pgdata/data has segments of 2 stripes of 64 KiB, then 2 stripes of 4 KiB; wanted 2 stripes of 64 KiB in all of it" + REBUILT

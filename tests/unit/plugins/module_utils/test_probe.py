@@ -15,7 +15,7 @@ from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder i
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PARAMS = {
     "max_grain": "64KiB", "error": 1e-4, "min_ratio": 1.1, "max_bytes": "64MiB",
-    "max_seconds": 10, "reads_per_second": 500, "max_share": 0.02, "table_seconds": 30,
+    "max_seconds": 10, "reads_per_second": 500, "max_share": 0.02, "table_seconds": 30, "cache_size": "2GiB",
 }  # fmt: skip
 
 
@@ -71,7 +71,8 @@ def test_targets_that_cannot_be_swept(one, wanted, words):
 
 
 def test_options():
-    assert _probe.read_limits(PARAMS) == Limits(10, 500, 0.02)
+    assert _probe.read_limits(PARAMS) == Limits(10, 500, 0.02, 2 << 30)
+    assert _probe.read_limits(dict(PARAMS, cache_size="0")).cache == 0
     assert _probe.read_options(PARAMS) == _sweep.Options(512, 64 * KIB, 1e-4, 1.1, 64 * MIB)
 
 
@@ -89,6 +90,7 @@ def test_options():
         ("table_seconds", 0.5, "table_seconds: 0.5; wanted 1 to 3600"),
         ("reads_per_second", -1, "reads_per_second: -1; wanted 0 to 1e+06"),
         ("max_bytes", "many", "max_bytes: 'many' is not a size"),
+        ("cache_size", "much", "cache_size: 'much' is not a size"),
     ],
 )
 def test_options_out_of_range(word, value, message):
@@ -224,3 +226,20 @@ def test_an_edge_is_crossed_in_its_middle(sparse):
             assert (_probe._at_edge(probe, 8 * KIB) + 4 * KIB) % (64 * KIB) == 0
     edges = _probe.measure_edges(one, 8 * KIB, 512, Limits(5, 0))
     assert edges.reads == _probe.EDGE_ROUNDS * 2 * _probe.EDGE_READS and edges.bytes == edges.reads * 8 * KIB and edges.ratio > 0
+
+
+@pytest.mark.parametrize(
+    "verdict, room, cache, wanted",
+    [
+        (_sweep.NO_PREFERENCE, 8 << 30, 2 << 30, _sweep.NO_PREFERENCE),
+        (_sweep.NO_PREFERENCE, (8 << 30) - 4096, 2 << 30, _sweep.CANNOT_TELL),
+        (_sweep.NO_PREFERENCE, 64 << 20, 2 << 30, _sweep.CANNOT_TELL),
+        (_sweep.NO_PREFERENCE, 64 << 20, 0, _sweep.NO_PREFERENCE),
+        (_sweep.PHASE, 64 << 20, 2 << 30, _sweep.PHASE),
+        (_sweep.INCONCLUSIVE, 64 << 20, 2 << 30, _sweep.INCONCLUSIVE),
+    ],
+)
+def test_a_cache_may_have_answered(verdict, room, cache, wanted):
+    """It has no pages, so that a misalignment behind it does not show."""
+    found = _probe._behind_cache(_sweep.Verdict(verdict, excluded=1.1), room, cache)
+    assert found.verdict == wanted and (wanted != _sweep.CANNOT_TELL or (found.excluded == 0 and "could have answered" in found.why))

@@ -8,15 +8,16 @@ import random
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Lv, Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._render import view_report
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack import (
     DURABILITY,
     below,
     chunk_below,
     data_legs,
+    layouts,
     leg_starts,
     pieces,
     starts,
-    stripes,
     tops,
     view,
 )
@@ -358,7 +359,7 @@ def test_filesystem_on_a_whole_disk():
     assert errors(host, shifted) == [("filesystem", "y")]
 
 
-def test_unknown_map_is_judged_by_its_own_limits():
+def test_an_unknown_map_is_not_judged():
     host = Host()
     disk = host.disk(limits=K4)
     segments = (Segment(0, GIB, "thin", 0, ()),)
@@ -366,7 +367,167 @@ def test_unknown_map_is_judged_by_its_own_limits():
     host.ext4("253:9", "x")
     assert starts(host.seen, "253:9", 5) == [("253:9", 5)]
     found = view(host.seen, "253:9")
-    assert [layer.kind for layer in found.layers] == ["device", "lv", "filesystem"] and found.findings == ()
+    assert [(layer.kind, bool(layer.legs)) for layer in found.layers] == [("device", True), ("lv", False), ("filesystem", False)]
+    (finding,) = found.findings
+    assert finding.text.startswith("lv v-thin: it is a mapping of kind 'thin', which cannot be followed: nothing above it is known to be aligned; wanted")
+    assert found.not_followed == ("v-thin",) and view_report(found)[-1] == "  not followed above v-thin: nothing there is known to be aligned"
+
+
+def test_what_is_below_an_unknown_map_is_judged():
+    """The partition is off, and it alone; the stacked limits above it, with the kernel's alignment_offset of -1, say nothing of a drive."""
+    host = Host()
+    disk = host.disk(limits=K4)
+    part = host.part(disk, 63 * 512)
+    segments = (Segment(0, GIB, "cache", 0, ()),)
+    limits = Limits(512, 4096, 4096, 0, -1)
+    host.seen.nodes["253:9"] = host.seen.nodes[disk]._replace(
+        devno="253:9", name="dm-9", kind="lvm", title="v-cached", slaves=(part,), segments=segments, limits=limits, parent="")
+    host.edit(part, holders=("253:9",))
+    host.ext4("253:9", "x")
+    assert errors(host, "253:9") == [("partition", "nvme0n1p1")] and warnings(host, "253:9") == [("lv", "v-cached")]
+
+
+def two_legs(grain=16 * KIB):
+    """Two partitions of disks whose flash has pages of *grain*."""
+    host = Host()
+    limits = Limits(512, grain, grain, 0, 0)
+    return host, [host.part(host.disk(limits=limits), MIB) for _number in range(2)]
+
+
+def striped(chunk, legs, start=0, length=GIB, at=0):
+    return Segment(start, length, "striped", chunk, tuple((leg, at) for leg in legs))
+
+
+LAYOUTS = {
+    "64 KiB, then 4 KiB": (lambda legs: [striped(64 * KIB, legs), striped(4 * KIB, legs, GIB, GIB, GIB)], [("lv", "v-lv")]),
+    "4 KiB, then 64 KiB": (lambda legs: [striped(4 * KIB, legs), striped(64 * KIB, legs, GIB, GIB, GIB)], [("lv", "v-lv")]),
+    "linear, then 4 KiB": (lambda legs: [Segment(0, GIB, "linear", 0, ((legs[0], 0),)), striped(4 * KIB, legs, GIB, GIB, GIB)], [("lv", "v-lv")]),
+    "64 KiB twice": (lambda legs: [striped(64 * KIB, legs), striped(64 * KIB, legs, GIB, GIB, GIB)], []),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_segment_is_judged(name):
+    host, legs = two_legs()
+    make, wanted = LAYOUTS[name]
+    lv = host.mapped("v-lv", make(legs))
+    assert errors(host, lv) == wanted
+
+
+def test_every_level_is_judged():
+    """LVM of 64 KiB over arrays with a chunk of 4 KiB: the upper striping is fine, the lower tears pages."""
+    host = Host()
+    parts = [host.part(host.disk(limits=Limits(512, 16 * KIB, 16 * KIB, 0, 0)), MIB) for _number in range(4)]
+    halves = [tuple((one, MIB) for one in parts[first : first + 2]) for first in (0, 2)]
+    arrays = [host.mapped("md%d" % number, [Segment(0, GIB, "raid0", 4 * KIB, legs)], kind="md") for number, legs in enumerate(halves)]
+    lv = host.mapped("v-lv", [striped(64 * KIB, arrays, at=MIB)])
+    assert errors(host, lv) == [("md", "md0"), ("md", "md1")]
+
+
+@pytest.mark.parametrize(
+    "segments, stride, width, level",
+    [
+        (lambda legs: [striped(64 * KIB, legs), striped(32 * KIB, legs, GIB, GIB, GIB)], 16, 32, "warning"),
+        (lambda legs: [striped(64 * KIB, legs), striped(32 * KIB, legs, GIB, GIB, GIB)], 8, 16, "warning"),
+        (lambda legs: [striped(64 * KIB, legs), striped(32 * KIB, legs, GIB, GIB, GIB)], 4, 8, "error"),
+        (lambda legs: [striped(64 * KIB, legs), striped(32 * KIB, legs, GIB, GIB, GIB)], 0, 0, "warning"),
+        (lambda legs: [Segment(0, GIB, "linear", 0, ((legs[0], 0),)), striped(64 * KIB, legs, GIB, GIB, GIB)], 5, 10, "error"),
+        (lambda legs: [Segment(0, GIB, "linear", 0, ((legs[0], 0),)), striped(64 * KIB, legs, GIB, GIB, GIB)], 16, 32, "warning"),
+        (lambda legs: [striped(64 * KIB, legs), striped(64 * KIB, legs, GIB, GIB, GIB)], 16, 32, None),
+        (lambda legs: [striped(64 * KIB, legs), striped(64 * KIB, legs, GIB, GIB, GIB)], 16, 16, "error"),
+    ],
+)
+def test_the_stride_of_a_volume_in_pieces(segments, stride, width, level):
+    host, legs = two_legs()
+    lv = host.mapped("v-lv", segments(legs))
+    host.ext4(lv, "x", stride, width)
+    found = [finding for finding in view(host.seen, lv).findings if finding.layer == "filesystem"]
+    assert [finding.level for finding in found] == ([level] if level else []), found
+
+
+def test_the_layouts_of_a_volume_in_pieces_are_shown():
+    host, legs = two_legs()
+    lv = host.mapped("v-lv", [Segment(0, GIB, "linear", 0, ((legs[0], 0),)), striped(64 * KIB, legs, GIB, GIB, GIB)])
+    assert any("linear, then 2 stripes of 64 KiB" in line for line in view_report(view(host.seen, lv)))
+
+
+def test_both_devices_of_a_filesystem_over_two():
+    host = Host()
+    one, other = (host.disk(limits=K4) for _number in range(2))
+    host.seen.members = {one: (one, other), other: (one, other)}
+    for devno in (one, other):
+        host.seen.signatures[devno] = [Signature("btrfs", "filesystem", 65600)]
+        host.mount(devno, "/data")
+    assert tops(host.seen) == [one]
+    found = view(host.seen, one)
+    assert [layer.names for layer in found.layers] == [("nvme0n1", "nvme1n1"), ("nvme0n1",), ("/data",)]
+    assert [leg.device for leg in found.layers[1].legs] == ["nvme0n1", "nvme1n1"] and found.mount == "/data"
+
+
+def test_a_leg_that_is_a_multipath_map_has_its_name():
+    host = Host()
+    paths = [host.disk(limits=Limits(512, 16 * KIB, 16 * KIB, 0, 0)) for _number in range(2)]
+    limits = host.seen.nodes[paths[0]].limits
+    host.seen.nodes["253:37"] = host.seen.nodes[paths[0]]._replace(
+        devno="253:37", name="dm-37", kind="mpath", title="mpatha", slaves=tuple(paths), segments=(Segment(0, 100 * GIB, "multipath", 0, ()),), limits=limits)
+    host.ext4("253:37", "x")
+    found = view(host.seen, "253:37")
+    assert found.findings == () and found.not_followed == () and {leg.device for leg in found.layers[-1].legs} == {"mpatha"}
+    assert found.layers[-1].legs[0].grain == 16 * KIB
+
+
+TABLES = {
+    "an empty GPT": (Table("gpt", "G", ()), "gpt", []),
+    "a protective MBR": (Table("protective"), "PMBR", [("warning", "no GPT in blocks of 512 bytes")]),
+    "a damaged GPT": (Table("gpt", "G", (), "its checksum is wrong"), "gpt", [("warning", "its GPT is damaged: its checksum is wrong")]),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_no_filesystem(name):
+    table, kind, wanted = TABLES[name]
+    host = Host()
+    disk = host.disk()
+    host.seen.tables[disk] = table
+    host.seen.signatures[disk] = [Signature(kind, "partition-table", 512)]
+    found = view(host.seen, disk)
+    assert [layer.kind for layer in found.layers] == ["device", "table"]
+    assert [finding.level for finding in found.findings] == [level for level, _words in wanted]
+    assert all(words in finding.found for finding, (_level, words) in zip(found.findings, wanted))
+
+
+@pytest.mark.parametrize("kind", ["mbr", "gpt"])
+def test_a_disk_that_was_cut_short(kind):
+    """The backup of its GPT is missing as well, and to write one at the new end is the last thing to do."""
+    host = Host()
+    disk = host.disk(size=GIB)
+    part = host.part(disk, MIB, GIB - 2 * MIB, name="old")
+    entry = host.seen.tables[disk].entries[0]._replace(size=2 * GIB)
+    host.seen.tables[disk] = Table(kind, "G", (entry,), "", "missing" if kind == "gpt" else "")
+    host.ext4(part, "x")
+    texts = [finding.text for finding in view(host.seen, part).findings if finding.layer == "device"]
+    assert len(texts) == 1 and "partition 1 ends 1025 MiB behind the end of the disk; wanted the whole disk; write nothing to it" in texts[0]
+
+
+def test_what_is_of_no_known_kind_is_listed():
+    host = Host()
+    disk = host.disk()
+    for number, name in enumerate(("nbd0", "sr0", "zram0")):
+        host.seen.nodes["43:%d" % number] = host.seen.nodes[disk]._replace(devno="43:%d" % number, name=name, kind="other")
+    assert [host.seen.nodes[devno].name for devno in tops(host.seen)] == ["nbd0"]
+    found = view(host.seen, "43:0")
+    assert [finding.level for finding in found.findings] == ["warning"] and found.not_followed == ("nbd0",)
+
+
+def test_a_filesystem_on_bcache():
+    host = Host()
+    disk = host.disk(limits=K4)
+    part = host.part(disk, MIB)
+    cache = host.mapped("", [Segment(0, GIB, "bcache", 0, ((part, 8192),))], kind="bcache", name="bcache0")
+    host.ext4(cache, "x")
+    assert tops(host.seen) == [cache]
+    found = view(host.seen, cache)
+    assert [(leg.device, leg.start) for leg in found.layers[-1].legs] == [("nvme0n1", MIB + 8192)] and found.findings == ()
 
 
 def test_a_loop_in_the_maps_ends():
@@ -402,7 +563,7 @@ def test_below_by_level():
     assert below(host.seen, lv) == [["259:0", "259:16"], ["259:1", "259:17"], [lv]]
     assert below(host.seen, "259:0") == [["259:0"]]
     assert chunk_below(host.seen, lv)[:2] == (65536, 2) and chunk_below(host.seen, "259:1") == (0, 1, None)
-    assert stripes(host.seen.nodes[lv]) == (65536, 2) and stripes(host.seen.nodes["259:0"]) == (0, 1)
+    assert layouts(host.seen.nodes[lv]) == [(65536, 2)] and layouts(host.seen.nodes["259:0"]) == [(0, 1)]
 
 
 def test_geometry_of_a_disk_that_was_not_looked_at():

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _tables
-from ansible_collections.plumbline.ssd.plugins.module_utils._tables import TYPE_LINUX, TYPE_LVM, gpt_head_bytes, parse_ext4, parse_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._tables import TYPE_LINUX, TYPE_LVM, bcache_data_start, gpt_head_bytes, parse_ext4, parse_table
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, fixture
 
 DISK_GUID = "0A1B2C3D-1111-4222-8333-444444444444"
@@ -270,3 +270,13 @@ def test_ext4_size_beyond_32_bits():
     struct.pack_into("<I", raw, 0x150, 3)
     assert parse_ext4(bytes(raw)).blocks == 524288 + (3 << 32)
     assert _tables.EXT4_SUPERBLOCK_AT == 1024
+
+
+@pytest.mark.parametrize("version, sectors, start", [(1, 99, 8192), (4, 2048, 1 << 20), (6, 16, 8192), (3, 16, 0), (0, 16, 0)])
+def test_where_the_data_of_a_bcache_begins(version, sectors, start):
+    raw = bytearray(4096)
+    raw[24:40] = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
+    struct.pack_into("<Q", raw, 16, version)
+    struct.pack_into("<Q", raw, 184, sectors)
+    assert bcache_data_start(bytes(raw)) == start
+    assert bcache_data_start(bytes(4096)) == bcache_data_start(b"") == 0
