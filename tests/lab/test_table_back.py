@@ -38,6 +38,7 @@ def lose(harness: Harness, disk: Disk) -> None:
         harness.must(f"dd if=/dev/zero of={disk.path} bs=1M count=1 seek={at} conv=notrunc,fsync status=none")
     harness.must("udevadm settle")
     harness.run(f"partx --delete {disk.path}; udevadm settle")
+    assert harness.must(f"lsblk --noheadings --raw --output NAME {disk.path}").split() == [disk.kernel], "something still uses its partitions"
 
 
 def content(harness: Harness, disk: Disk) -> str:
@@ -46,7 +47,8 @@ def content(harness: Harness, disk: Disk) -> str:
 
 def test_a_disk_with_a_volume_group(harness: Harness, disks: dict[str, Disk]) -> None:
     disk = disks["p0"]
-    harness.must(f"printf 'label: gpt\\n,60M\\n,20M\\n' | sfdisk -q {disk.path}; udevadm settle; mkfs.ext4 -q {disk.part(2)}; vgcreate -q old {disk.part(1)}")
+    harness.must(f"printf 'label: gpt\\n,60M\\n,20M\\n' | sfdisk -q {disk.path}; udevadm settle; mkfs.ext4 -q {disk.part(2)}")
+    harness.must(f"vgcreate -q --setautoactivation n old {disk.part(1)}")
     harness.must("lvcreate -q -y -an -Zn -Wn -n lv -l 5 old")
     before, backup = content(harness, disk), keep(harness, disk)
     assert sorted(harness.must(f"ls {backup}").split()) == ["about.json", "head.img", "table.sfdisk", "tail.img", "vg-old.vgcfg"]
@@ -67,7 +69,7 @@ def test_a_disk_with_a_volume_group(harness: Harness, disks: dict[str, Disk]) ->
 def test_the_table_alone_and_the_metadata(harness: Harness, disks: dict[str, Disk]) -> None:
     """Onto a disk whose PV label and metadata are gone as well."""
     disk = disks["p0"]
-    harness.must(f"printf 'label: gpt\\n,60M\\n' | sfdisk -q {disk.path}; udevadm settle; vgcreate -q old {disk.part(1)}")
+    harness.must(f"printf 'label: gpt\\n,60M\\n' | sfdisk -q {disk.path}; udevadm settle; vgcreate -q --setautoactivation n old {disk.part(1)}")
     harness.must("lvcreate -q -y -an -Zn -Wn -n lv -l 5 old")
     identifier = harness.must(f"pvs --noheadings -o pv_uuid {disk.part(1)}").strip()
     dump, backup = harness.must(f"sfdisk -d {disk.path}"), keep(harness, disk)
