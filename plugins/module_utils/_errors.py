@@ -14,7 +14,7 @@ knows how Ansible reports a failure.
 
 from __future__ import annotations
 
-from typing import Iterable, Sequence
+from typing import Callable, Iterable, List, Sequence, TypeVar
 
 _LONGEST = 4000  # characters of a message: what comes from outside may be of any length
 
@@ -50,6 +50,40 @@ class PlumblineError(Exception):
         self.msg = one_line(msg)
         super().__init__(self.msg)
         self.reasons = [one_line(reason) for reason in reasons]
+
+
+def several(prefix: str, faults: Sequence[str]) -> PlumblineError:
+    """One error for all faults. Its message has the first, and how many more there are and of what; all of them are its reasons.
+
+    A fault begins with what it is about and a colon; one that begins with a blank belongs to the fault before it.
+    """
+    rest = [fault for fault in faults[1:] if not fault.startswith(" ")]
+    where = list(dict.fromkeys(fault.split(": ", 1)[0] for fault in rest))
+    about = ", ".join(where[:4]) + (" …" if len(where) > 4 else "")
+    return PlumblineError("%s%s%s" % (prefix, faults[0], " (and %d more, of %s: see reasons)" % (len(rest), about) if rest else ""), faults)
+
+
+T = TypeVar("T")
+
+
+class Faults:
+    """Collects what is wrong with an input, so that all of it is told at once."""
+
+    def __init__(self) -> None:
+        self.lines: List[str] = []
+
+    def take(self, default: T, reader: Callable[..., T], *args: object) -> T:
+        """What *reader* returns of *args*; *default* where it raises PlumblineError, which is kept."""
+        try:
+            return reader(*args)
+        except PlumblineError as fault:
+            self.lines += fault.reasons or [fault.msg]
+            return default
+
+    def tell(self) -> None:
+        """Raise PlumblineError with all that was found, if anything was."""
+        if self.lines:
+            raise several("", self.lines) if len(self.lines) > 1 else PlumblineError(self.lines[0])
 
 
 def nearest(word: object, valid: Iterable[str]) -> str:

@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import re
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -155,6 +157,29 @@ def guard_twins(seen: Observation, node: Node) -> List[Reason]:
     return [Reason("identity", text, "two disks with one identity cannot be told apart; take one of them away, or give it another where it can have one")]
 
 
+def share_ssd(one: Identity, other: Identity) -> bool:
+    """Whether two NVMe namespaces lie on one SSD: behind one controller, or, where it has two ports, behind two with one model and serial."""
+    serial = (one.model, one.serial) == (other.model, other.serial) and not is_placeholder(one.serial)
+    return bool(one.controller) and (one.controller == other.controller or serial)
+
+
+def guard_one_ssd(seen: Observation, node: Node) -> List[Reason]:
+    """One namespace of an SSD with two ports, by both: the same serial, model and namespace number at two controllers, which may tell two identities."""
+    mine = node.identity
+    if mine.transport != "nvme" or mine.test or not stable_wwid(mine):
+        return []
+    others = [
+        other.name
+        for other in seen.nodes.values()
+        if other.kind == "disk" and other.identity.transport == "nvme" and other.identity.nsid == mine.nsid and other.identity.wwid != mine.wwid
+        and other.identity.controller != mine.controller and share_ssd(other.identity, mine) and stable_wwid(other.identity)
+    ]  # fmt: skip
+    if not others:
+        return []
+    text = "it and %s are namespace %d of one SSD, serial %s, by two controllers" % (", ".join(others), mine.nsid, mine.serial)
+    return [Reason("twin", text, "a stripe over both would be one over itself; let the kernel join them (nvme_core.multipath=Y), or unplug one path")]
+
+
 def guard_mounted(seen: Observation, node: Node) -> List[Reason]:
     reasons = []
     for one in seen.tree(node.devno):
@@ -219,11 +244,22 @@ def guard_busy(seen: Observation, node: Node) -> List[Reason]:
     """O_EXCL: the kernel, or another program that opened it alone, holds it."""
     if node.devno not in seen.busy:
         return []
-    return [Reason("busy", "it cannot be opened alone: %s" % seen.busy[node.devno], "find the program that has it open, for example with lsof")]
+    text = "it cannot be opened alone: %s" % seen.busy[node.devno]
+    return [unreadable_reason(text, "find the program that has it open, for example with lsof", "busy")]
 
 
 def guard_unreadable(seen: Observation, node: Node) -> List[Reason]:
-    return [Reason("unreadable", seen.faults[node.devno], _REPLACE)] if node.devno in seen.faults else []
+    return [unreadable_reason(seen.faults[node.devno])] if node.devno in seen.faults else []
+
+
+# What open(2) and read(2) say where somebody forbids it, and nothing is wrong with the device.
+_FORBIDDEN = (os.strerror(errno.EPERM), os.strerror(errno.EACCES))
+_LOOK = "the device may be sound: look at the device rules of the container (cgroup), at SELinux (ausearch -m avc), at kernel lockdown"
+
+
+def unreadable_reason(text: str, remedy: str = _REPLACE, name: str = "unreadable") -> Reason:
+    """A device that could not be opened or read: one that is failing, or one that root is kept from."""
+    return Reason("blocked", text, _LOOK) if text.endswith(_FORBIDDEN) else Reason(name, text, remedy)
 
 
 def guard_table(seen: Observation, node: Node) -> List[Reason]:
@@ -297,7 +333,7 @@ def guard_inside_data(seen: Observation, node: Node) -> List[Reason]:
 def guard_unreadable_sample(seen: Observation, node: Node) -> List[Reason]:
     """A place of the blank proof that could not be read: an I/O error is never blank."""
     proof = seen.proofs.get(node.devno)
-    return [Reason("unreadable", fault, _REPLACE) for fault in (proof.faults if proof else ()) if "could not" in fault]
+    return [unreadable_reason(fault) for fault in (proof.faults if proof else ()) if "could not" in fault]
 
 
 def guard_data(seen: Observation, node: Node) -> List[Reason]:
@@ -306,7 +342,7 @@ def guard_data(seen: Observation, node: Node) -> List[Reason]:
     return [Reason("data", fault, _FREE) for fault in (proof.faults if proof else ()) if "could not" not in fault]
 
 
-IDENTITY_GUARDS: Tuple[Guard, ...] = (guard_test_identity, guard_loop, guard_no_identity, guard_paths, guard_twins)
+IDENTITY_GUARDS: Tuple[Guard, ...] = (guard_test_identity, guard_loop, guard_no_identity, guard_paths, guard_twins, guard_one_ssd)
 USE_GUARDS: Tuple[Guard, ...] = (
     guard_mounted,
     guard_swap,
@@ -477,7 +513,7 @@ def blank_reasons(seen: Observation, node: Node, who: str, remedy: str) -> List[
     if proof is None:
         return [Reason("unproven", "%s was not shown to be blank" % who, "run again; report this if it stays")]
     return [
-        Reason("unreadable", "%s: %s" % (who, fault), _REPLACE)
+        unreadable_reason("%s: %s" % (who, fault))
         if "could not" in fault
         else Reason("data", "%s carries nothing that is known, and %s" % (who, fault), "%s; %s" % (remedy, _IF_LOST))
         for fault in proof.faults

@@ -204,6 +204,7 @@ class Mount(NamedTuple):
     fstype: str
     options: Tuple[str, ...]
     here: bool = True
+    root: str = "/"  # the directory of the filesystem that is mounted: another one in a bind mount of a part
 
 
 class FstabEntry(NamedTuple):
@@ -299,6 +300,8 @@ class Observation:
     directories: Dict[str, PathState] = field(default_factory=dict)
     members: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # device of a filesystem over several → all of its devices
     making: List[str] = field(default_factory=list)  # UUIDs of filesystems that a run was about to make, by the host's record
+    twice_named: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # path that the user named → all devices that ask udev for it, where several do
+    taken_names: Dict[str, str] = field(default_factory=dict)  # name of a VG that is to be → what has it below /dev
     covers: Dict[str, str] = field(default_factory=dict)  # mount point of a block device → the filesystem that was mounted over it
     drop_ins: Dict[str, str] = field(default_factory=dict)  # file → text, of those that the spec asks about
     users: Dict[str, int] = field(default_factory=dict)

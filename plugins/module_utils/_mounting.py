@@ -204,7 +204,11 @@ def apply_mounts(
         if mount["path"] not in live:
             if _inside(mount, mounts):
                 warnings += prepare_directory(mount["path"])
-            _mount(run, mount["path"])
+            try:
+                _mount(run, mount["path"])
+            except PlumblineError:
+                _take_back(run, before, after, [one for one in mounts if one["path"] in _live()])
+                raise
             changed = True
         changed |= _own(mount)
     if faults:
@@ -212,6 +216,14 @@ def apply_mounts(
         raise PlumblineError(next(iter(faults.values())).msg, [fault.msg for fault in faults.values()] if len(faults) > 1 else [])
     changed |= _record.drop_accepted(accepted)  # when there is nothing to accept any more
     return Applied(changed or told or enable_timer, warnings, {"before": before, "after": after}, finish)
+
+
+def _take_back(run: Runner, before: str, after: str, mounted: Sequence[Mapping[str, Any]]) -> None:
+    """A mount failed: fstab keeps the new lines of what is *mounted* only, and otherwise what it had *before*, or each boot would try and fail again."""
+    if before != after and _read_file(_FSTAB) == after:
+        _replace(_FSTAB, edit_fstab(before, mounted))
+        if os.path.isdir("/run/systemd/system"):
+            run(["systemctl", "daemon-reload"])  # what is told is the mount that failed, whatever becomes of this
 
 
 def _unread(paths: Sequence[str], drop_ins: Mapping[str, str]) -> bool:

@@ -143,7 +143,13 @@ def _find_tools() -> Dict[str, str]:
 
 
 def _devno_of(path: str, names: Mapping[str, str]) -> str:
-    return names.get(os.path.basename(os.path.realpath(path)), "")
+    """The number of the block device at a path; empty where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ""
+    devno = _sysfs.devno(found.st_rdev) if stat.S_ISBLK(found.st_mode) else ""
+    return devno if devno in names.values() else ""
 
 
 def _resolve(seen: Observation, ask: Questions, names: Mapping[str, str]) -> None:
@@ -153,6 +159,9 @@ def _resolve(seen: Observation, ask: Questions, names: Mapping[str, str]) -> Non
         if not devno:
             continue
         seen.paths[path] = devno
+        claims = _sysfs.claims_of_link(path) if os.path.islink(path) else ()
+        if len(claims) > 1:
+            seen.twice_named[path] = claims
         if test_identity:
             node = seen.nodes[devno]
             identity = Identity(test=test_identity, model=node.kind, serial=test_identity)
@@ -407,7 +416,20 @@ def _of_disks(seen: Observation, targets: Sequence[str], ask: Questions) -> List
     ]
 
 
+def _what_has_the_name(vg: str) -> str:
+    """What keeps LVM from making a VG of this name: anything at all at its place below /dev. Volumes of a VG that was lost are told elsewhere."""
+    path = "/dev/" + vg
+    if os.path.islink(path) or not os.path.isdir(path):
+        return "there already" if os.path.lexists(path) else ""
+    entries = os.listdir(path)
+    if entries and all(os.path.islink(os.path.join(path, entry)) for entry in entries):
+        return ""
+    return "a directory that holds %s" % ("%d entries" % len(entries) if entries else "nothing")
+
+
 def _read_host(seen: Observation, ask: Questions) -> None:
+    names = {vg: _what_has_the_name(vg) for vg, _lv in ask.volumes}
+    seen.taken_names = {vg: what for vg, what in names.items() if what}
     seen.in_force = _sysfs.read_in_force(seen.nodes, seen.mounts)
     seen.covers = _parsers.parse_covers(_sysfs.read_text("/proc/self/mountinfo"))
     seen.accepted = _record.load_accepted()

@@ -10,15 +10,50 @@
 
 from __future__ import annotations
 
+import re
 from typing import List, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._durability import data_mode
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import nearest
 
 # What a volume is mounted with, by name. benchmark_2016 is what the article's host was measured with; it wants its acceptances.
 PROFILES: Mapping[str, Tuple[str, ...]] = {
     "default": ("noatime",),
     "benchmark_2016": ("noatime", "nodiratime", "nodelalloc", "barrier=0", "data=writeback"),
 }
+# Of ``accept``: mount options that are not in the tables below.
+UNKNOWN_OPTIONS = "unknown_mount_options"
+# The options that a mount of ext4 can be asked for, and shows as asked: fs/namespace.c, mount(8), fs/ext4/super.c, Documentation/admin-guide/ext4.rst.
+_FLAGS = frozenset(
+    "acl async atime auto_da_alloc barrier block_validity bsddf bsdgroups defaults delalloc dev diratime dirsync dioread_lock dioread_nolock discard exec "
+    "grpid grpquota i_version init_itable iversion journal_async_commit journal_checksum lazytime minixdf _netdev noacl noatime noauto_da_alloc nobarrier "
+    "noblock_validity nodelalloc nodev nodioread_nolock nodiratime nodiscard noexec nogrpid noinit_itable nojournal_checksum nolazytime no_mbcache nombcache "
+    "noquota no_prefetch_block_bitmaps norelatime nosuid nosymfollow nouid32 nouser nouser_xattr prjquota relatime rw strictatime suid sync sysvgroups "
+    "user_xattr usrquota".split()
+)
+# Those with a value: the pattern of it, and the words for it.
+_VALUES: Mapping[str, Tuple[str, str]] = {
+    **dict.fromkeys(("commit", "inode_readahead_blks", "max_batch_time", "max_dir_size_kb", "min_batch_time"), ("[0-9]{1,9}", "a whole number")),
+    **dict.fromkeys(("init_itable", "mb_optimize_scan", "resgid", "resuid", "stripe"), ("[0-9]{1,9}", "a whole number")),
+    **dict.fromkeys(("context", "defcontext", "fscontext", "rootcontext"), (".+", "an SELinux context")),
+    "barrier": ("[01]", "0 or 1"),
+    "data": ("journal|ordered|writeback", "journal, ordered or writeback"),
+    "data_err": ("abort|ignore", "abort or ignore"),
+    "dax": ("always|inode|never", "always, inode or never"),
+    "journal_ioprio": ("[0-7]", "0 to 7"),
+}
+# Options that mount(8) or the kernel takes, and that cannot hold: why.
+_CANNOT_HOLD: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("user", "users", "owner", "group"), "it lets others mount the volume, and no kernel shows it, so that no run could tell whether it holds"
+    ),
+    **dict.fromkeys(("bh", "nobh", "oldalloc", "orlov"), "the kernel ignores it"),
+    **dict.fromkeys(("mand", "nomand"), "the kernel has no mandatory locks any more"),
+    **dict.fromkeys(("quiet", "silent", "loud"), "it is about the messages of one mount, and no kernel shows it"),
+    **dict.fromkeys(("rbind", "move", "shared", "slave", "private", "unbindable"), "it is about another mount"),
+    "sb": "the volume would be mounted from a copy of its superblock, once; see e2fsck -b",
+}
+
 # What the kernel shows for an option, where the two differ. Documentation/admin-guide/ext4.rst
 _SHOWN = {"barrier=0": "nobarrier", "dioread_lock": "nodioread_nolock"}
 # Options that ask for what is so anyway, or that only mount(8) reads: the kernel shows none of them (fs/proc_namespace.c, fs/ext4/super.c).
@@ -49,8 +84,36 @@ _OPPOSITES: Mapping[str, str] = {
     "noexec": "exec",
 }
 
+
+def spelling_fault(option: str, accepted: bool) -> str:
+    """Why ext4 would not be mounted so, or would not stay so; empty where it would. *accepted*: somebody's word stands for unknown ones."""
+    name, equals, value = option.partition("=")
+    if name in _CANNOT_HOLD:
+        return "'%s' is not taken: %s" % (option, _CANNOT_HOLD[name])
+    if option.lower().startswith("x-") or (name in _FLAGS and not equals):
+        return ""
+    if equals and name in _VALUES:
+        pattern, words = _VALUES[name]
+        return "" if re.fullmatch(pattern, value) else "'%s' does not fit; wanted %s behind the =" % (option, words)
+    if name in _FLAGS or name in _VALUES:
+        return "'%s' does not fit; %s" % (option, "it takes no value" if equals else "it wants a value, %s" % _VALUES[name][1])
+    if accepted:
+        return ""
+    known = [*_FLAGS, *(other + "=" for other in _VALUES)]
+    text = "'%s' is no mount option that is known here%s; where your kernel has it, set accept: [%s] on the stack"
+    return text % (option, nearest(name + equals, known), UNKNOWN_OPTIONS)
+
+
 # Follows what is live and what is wanted. fstab stays with what is live, so that no reboot changes behind anybody's back what a run could not.
 UNMOUNT_FIRST = "ext4 changes this by no remount, so neither the mount nor fstab was changed; stop what uses it, umount %s, and run again"
+
+
+def known_options() -> List[str]:
+    """An example of each option that is taken."""
+    examples = {"data": "ordered", "data_err": "abort", "dax": "never", "journal_ioprio": "5", "barrier": "1", "stripe": "32", "commit": "30"}
+    contexts = ("context", "defcontext", "fscontext", "rootcontext")  # want SELinux in the kernel
+    valued = ["%s=%s" % (name, examples.get(name, "1000" if len(name) > 12 else "1")) for name in _VALUES if name not in contexts]
+    return sorted([*_FLAGS, *valued])
 
 
 def option_drift(wanted: Sequence[str], live: Sequence[str]) -> Tuple[List[str], List[str]]:

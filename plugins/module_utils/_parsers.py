@@ -156,7 +156,7 @@ def parse_mountinfo(text: str, here: bool = True) -> List[Mount]:
         if not dash or len(words) < 6 or len(behind) < 3 or words[2].startswith("0:"):
             continue
         options = tuple(words[5].split(",")) + tuple(option for option in behind[2].split(",") if option not in words[5].split(","))
-        mounts.append(Mount(words[2], unescape(words[4]), behind[0], options, here))
+        mounts.append(Mount(words[2], unescape(words[4]), behind[0], options, here, unescape(words[3])))
     return mounts
 
 

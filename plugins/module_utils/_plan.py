@@ -19,7 +19,7 @@ import fnmatch
 import json
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _erase, _guards, _remains
 from ansible_collections.plumbline.ssd.plugins.module_utils._cache import PACKAGES, Wish, plan_caches, step_tools
@@ -40,9 +40,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import Accept
 from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import way_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._options import UNMOUNT_FIRST, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import MIB, human, is_power_of_two
-from ansible_collections.plumbline.ssd.plugins.module_utils._spec import DeviceName, Stack, Volume
+from ansible_collections.plumbline.ssd.plugins.module_utils._spec import DeviceName, Override, Stack, Volume
 from ansible_collections.plumbline.ssd.plugins.module_utils._tables import TYPE_LINUX, TYPE_LVM
 
+_MAX_EXTENTS = (1 << 32) - 1  # of a PV (lvm2, lib/metadata/pv.h: pe_count)
 BLOCK = 4096  # ext4's block size, always
 _NAMESPACE = uuid.UUID("6f0f5a3e-52c8-5a55-9a5c-2f7f5a1b7d10")  # of the identifiers made here
 _ORDER = ("write_cache", "partition", "striped_lvm", "filesystem")
@@ -97,6 +98,7 @@ class StackPlan:
     sizes: Dict[str, int] = field(default_factory=dict)
     stripes: Dict[str, int] = field(default_factory=dict)  # of the LVs that stand with another stripe size than *stripe*
     accepted: List[Accepted] = field(default_factory=list)  # the risks of its mounts that somebody's word allows
+    host_mounts: Tuple[str, ...] = ()  # the mount points of all stacks
     planned: List[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer
 
 
@@ -133,27 +135,42 @@ class Plan:
 
 def overrides_for(stacks: Sequence[Stack], node: Node, links: Iterable[str]) -> Dict[str, int]:
     """The operator's geometry for a disk: of all that match, a device's own words count before a pattern's."""
-    names = set(links) | {node.name, node.path}
-    overrides = [override for stack in stacks for override in stack.overrides]
-    matching = [o for o in overrides if o.model and fnmatch.fnmatchcase(node.identity.model, o.model)]
-    matching += [o for o in overrides if o.device and (o.device in names or o.device.rsplit("/", 1)[-1] in names)]
+    overrides = [override for stack in stacks for override in stack.overrides if _is_for(override, node, links)]
+    matching = sorted(overrides, key=lambda override: bool(override.device))
     return {key: value for override in matching for key, value in override.values.items()}
+
+
+def _is_for(override: Override, node: Node, links: Iterable[str]) -> bool:
+    names = {*links, node.name, node.path}
+    by_model = override.model and fnmatch.fnmatchcase(node.identity.model, override.model)
+    return bool(by_model or (override.device and {override.device, override.device.rsplit("/", 1)[-1]} & names))
+
+
+def _check_overrides(plan: StackPlan, seen: Observation) -> None:
+    """A geometry that is for no disk of the host is mistyped: the drive's own would be taken in silence."""
+    disks = [node for node in seen.nodes.values() if node.kind in ("disk", "loop")]
+    links = {node.devno: [link for link, devno in seen.links.items() if devno == node.devno] for node in disks}
+    for number, override in enumerate(plan.spec.overrides):
+        if not any(_is_for(override, node, links[node.devno]) for node in disks):
+            what = "model '%s'" % override.model if override.model else "device '%s'" % override.device
+            known = {node.identity.model for node in disks} if override.model else {word for node in disks for word in (*links[node.devno], node.name)}
+            near = nearest(override.model or override.device.rsplit("/", 1)[-1], sorted(known))
+            text = "%s: geometry[%d] is for %s, which no disk of this host has%s; correct it, or take it out"
+            plan.refusals.append(text % (plan.spec.name, number, what, near))
 
 
 def make_plan(stacks: Sequence[Stack], seen: Observation, through: str = "filesystem") -> Plan:
     """Plan all stacks of a host up to a layer: ``write_cache``, ``partition``, ``striped_lvm`` or ``filesystem``."""
-    plans = []
-    taken: Dict[str, str] = {}
-    for spec in stacks:
-        plan = StackPlan(spec)
-        plans.append(plan)
-        devnos = _resolve(plan, seen, taken)
+    mounts = tuple(volume.mount for spec in stacks for volume in spec.volumes if volume.mount)
+    plans = [StackPlan(spec, host_mounts=mounts) for spec in stacks]
+    for plan, devnos in zip(plans, _resolve(plans, seen)):
+        _check_overrides(plan, seen)
         if plan.refusals:
             continue
         try:
             _plan_stack(plan, devnos, seen, through)
         except PlumblineError as fault:
-            plan.refusals.append("%s: %s" % (spec.name, fault.msg))
+            plan.refusals.append("%s: %s" % (plan.spec.name, fault.msg))
             plan.refusals += fault.reasons
     step = _plan_caches(plans, seen)
     packages = set(missing_packages(seen, stacks, through) + packages_of(seen, step_tools(seen, step) if step else []))
@@ -199,17 +216,18 @@ def packages_of(seen: Observation, wanted: Iterable[str]) -> List[str]:
 # --- which devices ---------------------------------------------------------------------------------
 
 
-def _resolve(plan: StackPlan, seen: Observation, taken: Dict[str, str]) -> List[str]:
-    spec = plan.spec
-    if spec.selector:
-        devnos = _select(plan, seen, taken)
-    else:
-        devnos = [devno for devno in (_named(plan, seen, device) for device in spec.devices) if devno]
-    for devno in devnos:
-        if devno in taken:
-            plan.refusals.append("%s: device %s is already a leg of %s" % (spec.name, seen.nodes[devno].name, taken[devno]))
-        taken[devno] = spec.name
-    return devnos
+def _resolve(plans: Sequence[StackPlan], seen: Observation) -> List[List[str]]:
+    """The devices of each stack, whatever the order of the stacks: a selector takes none that another stack names."""
+    named = [[devno for devno in (_named(plan, seen, device) for device in plan.spec.devices) if devno] for plan in plans]
+    names = {devno for devnos in named for devno in devnos}
+    found = [_select(plan, seen, names) if plan.spec.selector else devnos for plan, devnos in zip(plans, named)]
+    taken: Dict[str, str] = {}
+    for plan, devnos in zip(plans, found):
+        for devno in devnos:
+            if devno in taken:
+                plan.refusals.append("%s: device %s is already a leg of %s" % (plan.spec.name, seen.nodes[devno].name, taken[devno]))
+            taken[devno] = plan.spec.name
+    return found
 
 
 def _named(plan: StackPlan, seen: Observation, device: DeviceName) -> str:
@@ -220,10 +238,14 @@ def _named(plan: StackPlan, seen: Observation, device: DeviceName) -> str:
         links = sorted(link for link, number in seen.links.items() if number in disks)
         near = nearest(name, links)
         plan.refusals.append("%s: device %s is not there%s; names are those below /dev/disk/by-id" % (plan.spec.name, device.path, near))
+    if device.path in seen.twice_named:
+        names = ["%s (%s)" % (seen.nodes[one].name, seen.nodes[one].identity.serial) if one in seen.nodes else one for one in seen.twice_named[device.path]]
+        text = "%s: %s is the name of several devices, %s: udev gives it to one of them, and to another next time [identity]; name it otherwise, by its WWID"
+        plan.refusals.append(text % (plan.spec.name, device.path, ", ".join(names)))
     return devno
 
 
-def _select(plan: StackPlan, seen: Observation, taken: Mapping[str, str]) -> List[str]:
+def _select(plan: StackPlan, seen: Observation, taken: Collection[str]) -> List[str]:
     """The devices that the selector means: those that are ours already, else exactly *count* unused ones."""
     spec, selector = plan.spec, plan.spec.selector
     if selector is None:
@@ -359,6 +381,9 @@ def _check_legs(plan: StackPlan, seen: Observation) -> None:
         plan.refusals += [
             "  %s: %d bytes (%s)" % (seen.nodes[leg.devno].name, leg.geometry.logical_bytes, seen.nodes[leg.devno].identity.model) for leg in plan.legs
         ]
+    if plan.spec.layout == "striped" and name in seen.taken_names and not seen.vg(name):
+        text = "%s: /dev/%s is %s, so that LVM makes no volume group of that name [name]; rename the stack, or remove that"
+        plan.refusals.append(text % (name, name, seen.taken_names[name]))
     _check_controllers(plan, seen)
     for what, words in (
         ("model", {seen.nodes[leg.devno].identity.model for leg in plan.legs}),
@@ -404,15 +429,20 @@ def _device_name(seen: Observation, devno: str) -> str:
 
 
 def _check_controllers(plan: StackPlan, seen: Observation) -> None:
-    by_controller: Dict[str, List[str]] = {}
-    for leg in plan.legs:
-        identity = seen.nodes[leg.devno].identity
-        if identity.transport == "nvme" and identity.controller:
-            by_controller.setdefault(identity.controller, []).append(seen.nodes[leg.devno].name)
-    for controller, names in by_controller.items():
-        if len(names) < 2:
+    ssds: List[List[Node]] = []
+    for node in (seen.nodes[leg.devno] for leg in plan.legs):
+        if node.identity.transport == "nvme" and node.identity.controller:
+            same = next((nodes for nodes in ssds if any(_guards.share_ssd(node.identity, other.identity) for other in nodes)), None)
+            if same is None:
+                ssds.append([node])
+            else:
+                same.append(node)
+    for nodes in ssds:
+        if len(nodes) < 2:
             continue
-        text = "%s: %s are namespaces of one SSD (%s): striping them doubles nothing" % (plan.spec.name, " and ".join(names), controller)
+        controllers = ", ".join(dict.fromkeys(node.identity.controller for node in nodes))
+        names = " and ".join(node.name for node in nodes)
+        text = "%s: %s are namespaces of one SSD (%s): striping them doubles nothing" % (plan.spec.name, names, controllers)
         if "shared_controller" in plan.spec.accept:
             plan.warnings.append(text + " [accepted: shared_controller]")
         else:
@@ -445,6 +475,9 @@ def _choose_sizes(plan: StackPlan, seen: Observation) -> None:
             raise PlumblineError("device %s of %s leaves %s after the reserve; wanted at least 16 MiB" % (node.name, human(node.size), human(max(leg.size, 0))))
     plan.data_start = max(data_alignment(leg.geometry) for leg in legs)
     plan.extent = spec.extent_bytes or max(extent_size(legs[0].size), plan.stripe)
+    if spec.layout == "striped" and legs[0].size // plan.extent > _MAX_EXTENTS:
+        text = "extent_size: %s makes %d extents of a PV of %s, and LVM counts them in 32 bits; leave it out, or set a larger one"
+        raise PlumblineError(text % (human(plan.extent), legs[0].size // plan.extent, human(legs[0].size)))
 
 
 def partition_guid(stack: str, key: str, index: int) -> str:
@@ -946,12 +979,15 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optio
     """Refuse a mount point that is somebody else's, and an owner that the host does not know."""
     name, path = plan.spec.name, volume.mount
     own = node.devno if node else ""
+    mounted_there = any((mount.here, mount.devno, mount.target, mount.root) == (True, own, path, "/") for mount in seen.mounts)
     for mount in seen.mounts:
         if mount.here and mount.target == path and mount.devno != own:
             device = seen.nodes[mount.devno].path if mount.devno in seen.nodes else mount.devno
             plan.refusals.append("%s: %s is the mount point of %s [mounted]; name another for volume '%s'" % (name, path, device, volume.name))
-        if mount.here and own and mount.devno == own and mount.target != path:
-            plan.refusals.append("%s: volume '%s' is mounted on %s; wanted %s; unmount it first" % (name, volume.name, mount.target, path))
+        if mount.here and own and mount.devno == own and (mount.target, mount.root) != (path, "/"):
+            if not mounted_there:  # else it is seen there as well, by a bind mount
+                what = "" if mount.root == "/" else "'s directory %s" % mount.root
+                plan.refusals.append("%s: volume '%s'%s is mounted on %s; wanted %s; unmount it first" % (name, volume.name, what, mount.target, path))
         elif mount.here and own and mount.devno == own:
             if path in seen.covers:
                 text = "%s: volume '%s' is mounted on %s, and %s is mounted over it [covered]: what is written there does not reach the volume; unmount that"
@@ -965,8 +1001,8 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optio
     state = seen.directories.get(path)
     targets = [mount.target for mount in seen.mounts if mount.here]
     mounted = path in targets
-    ours = [volume.mount for volume in plan.spec.volumes]  # roots of volumes, which their own mounts will cover
-    fault = way_fault(state.way, [*targets, *ours]) if state and not mounted else ""
+    # The roots of volumes, which their own mounts will cover, may be anybody's.
+    fault = way_fault(state.way, [*targets, *plan.host_mounts]) if state and not mounted else ""
     if fault:
         plan.refusals.append("%s: mount point %s is not safe: %s [mount_point]" % (name, path, fault))
     if state and state.fault:
@@ -1005,7 +1041,7 @@ def _mount_changes(seen: Observation, volume: Volume, node: Optional[Node], want
         changes.append("fstab line")
     elif (line.fstype, set(line.options), line.passno) != ("ext4", set(str(wanted["options"]).split(",")), 2):
         changes.append("fstab options %s → %s" % (",".join(line.options), wanted["options"]))
-    live = next((mount for mount in seen.mounts if node and mount.here and mount.devno == node.devno and mount.target == volume.mount), None)
+    live = next((mount for mount in seen.mounts if node and mount.here and (mount.devno, mount.target, mount.root) == (node.devno, volume.mount, "/")), None)
     if live is None:
         return changes + ["mounted"]
     missing, extra = option_drift(volume.mount_options, live.options)

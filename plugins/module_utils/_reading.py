@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _leaseio, _record
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, several
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import drop_in_files, make_plan, overrides_for, packages_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._proof import proofs
@@ -52,7 +52,7 @@ def read(
     seen = observe(run, questions(stacks, prove), lambda node, links: overrides_for(stacks, node, links))
     plan = make_plan(stacks, seen, through)
     if plan.refusals:
-        raise PlumblineError("refused: nothing was written. %s" % plan.refusals[0], plan.refusals)
+        raise several("refused: nothing was written. ", plan.refusals)
     legs = [leg.devno for stack in plan.stacks for leg in stack.legs]
     views = [view(seen, devno) for devno in tops(seen, legs)]
     proven = proofs(plan, seen, verify, {stack.name: _record.load(stack.name) for stack in stacks}) if verify else []

@@ -93,6 +93,8 @@ def draw_caches(step: Optional[Mapping[str, Any]], seen: Observation) -> Tuple[L
 
 def steps_report(plan: Plan) -> List[str]:
     """One line a step."""
+    if not plan.stacks:
+        return ["plumbline_stacks names no stack: nothing to do"]
     if not plan.steps:
         return ["as asked: no step is left"]
     lines = []

@@ -16,7 +16,7 @@ import signal
 import subprocess
 from typing import Any, Callable, List, Mapping, NoReturn, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest, one_line, shown
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest, one_line, several, shown
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -145,11 +145,18 @@ def device_path(name: str) -> str:
     return name if name.startswith("/") else "/dev/disk/by-id/" + name
 
 
-def missing_devices(seen: Observation, asked: Sequence[str]) -> None:
-    """Raise PlumblineError for the devices that are not there, with the nearest name of each."""
+def missing_devices(seen: Observation, asked: Sequence[str], whole: bool = False) -> None:
+    """Raise PlumblineError for the devices that are not there, with the nearest name of each. *whole*: disks are wanted, and no part of one."""
+    disks = sorted(node.name for node in seen.nodes.values() if node.kind == "disk")
     reasons: List[str] = []
     for path in asked:
-        if path not in seen.paths:
+        node = seen.nodes.get(seen.paths.get(path, ""))
+        if node is None and os.path.exists(path):
+            reasons.append("%s is no block device that the kernel shows; the disks of this host are %s" % (path, ", ".join(disks) or "none"))
+        elif node is None:
             reasons.append("device %s is not there%s" % (path, nearest(path.rsplit("/", 1)[-1], seen.links)))
+        elif whole and node.kind not in ("disk", "loop"):
+            what = "a partition" if node.kind == "part" else "of the kind %s" % (node.kind if node.kind != "other" else node.name.rstrip("0123456789"))
+            reasons.append("%s is no whole disk, but %s; the disks of this host are %s" % (path, what, ", ".join(disks) or "none"))
     if reasons:
-        raise PlumblineError(reasons[0], reasons)
+        raise several("", reasons)

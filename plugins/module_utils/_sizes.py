@@ -20,6 +20,8 @@ MIB = 1 << 20
 GIB = 1 << 30
 TIB = 1 << 40
 
+# Units that people write and nobody should need.
+_OTHER_UNITS = ("PiB", "EiB")
 _UNITS = {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB}
 _SIZE = re.compile(r"^([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)$")
 _PERCENT = re.compile(r"^([0-9]+(?:\.[0-9]+)?)\s*%$")
@@ -28,8 +30,8 @@ _PERCENT = re.compile(r"^([0-9]+(?:\.[0-9]+)?)\s*%$")
 _MAX_BYTES = 1 << 63
 
 
-def parse_size(text: Union[str, int], where: str) -> int:
-    """Read a size such as ``64KiB`` or ``1.5 TiB`` and return bytes.
+def parse_size(text: Union[str, int], where: str, share: bool = False) -> int:
+    """Read a size such as ``64KiB`` or ``1.5 TiB`` and return bytes. *share*: a percentage would be taken there as well, which the error says.
 
     Only binary units are taken, because ``GB`` means 10^9 to a drive and 2^30 to LVM. *where* names
     the option in the error. Raises PlumblineError for anything that is not a whole number of bytes.
@@ -40,10 +42,13 @@ def parse_size(text: Union[str, int], where: str) -> int:
     number, unit = found.groups()
     if unit not in _UNITS and not (not unit and float(number) == 0):
         wanted = _closest_unit(unit)
-        raise PlumblineError(
-            "%s: '%s' has %s; wanted one of %s%s"
-            % (where, text, "the unit '%s'" % unit if unit else "no unit", ", ".join(_UNITS), " (did you mean '%s%s'?)" % (number, wanted) if wanted else "")
-        )
+        hint = " (did you mean '%s%s'?)" % (number, wanted) if wanted else ""
+        if share and not unit and 0 < float(number) <= 100:
+            hint = ", or %% (did you mean '%s%%'?)" % number
+        elif unit in _OTHER_UNITS:
+            hint = "; %s%s are %s TiB" % (number, unit, "%g" % (float(number) * 1024 ** (1 + _OTHER_UNITS.index(unit))))
+        has = "the unit '%s'" % unit if unit else "no unit"
+        raise PlumblineError("%s: '%s' has %s; wanted one of %s%s" % (where, text, has, ", ".join(_UNITS), hint))
     whole, _dot, fraction = number.partition(".")
     scale = int(10 ** len(fraction))
     numerator = int(whole + fraction) * _UNITS.get(unit, 1)

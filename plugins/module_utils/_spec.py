@@ -19,9 +19,9 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, STALE, option_fault
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._errors import Faults, PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import MAX_GRAIN
-from ansible_collections.plumbline.ssd.plugins.module_utils._options import PROFILES
+from ansible_collections.plumbline.ssd.plugins.module_utils._options import PROFILES, UNKNOWN_OPTIONS, spelling_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._paths import check_mount_point
 from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import (
     KIB,
@@ -33,13 +33,28 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import (
     parse_size,
 )
 
-VARIABLES = ("plumbline_stacks", "plumbline_verify", "plumbline_install")
+VARIABLES = ("plumbline_stacks", "plumbline_verify", "plumbline_install", "plumbline_hosts")
+OWN_PREFIX = "plumbline_x_"  # of variables that users compose specs from; nothing here reads them
 LAYOUTS = ("striped", "separate")
 THROUGH = ("write_cache", "partition", "striped_lvm", "filesystem")
 CACHE_STATES = ("keep", "on", "off")
 DISCARD_POLICIES = ("timer", "none")
 ERROR_POLICIES = ("continue", "remount-ro", "panic")
-ACCEPTABLE = ("shared_controller", POWER_CUT, STALE)
+ACCEPTABLE = ("shared_controller", POWER_CUT, STALE, UNKNOWN_OPTIONS)
+
+# A name of ours has two digits for the number of a leg, and a stripe over more is nobody's.
+MAX_LEGS = 64
+# Of ext4's stride, s_raid_stride: 16 bits, in blocks of 4 KiB. The next power of two, 256 MiB, does not fit.
+MAX_STRIPE = 128 * MIB
+# What the kernel (Documentation/admin-guide/devices.txt) and udev have below /dev: directories, single nodes, and nodes with a letter or a number.
+_DEVICE_NODE = re.compile(
+    r"(?:block|bsg|btrfs_control|bus|char|console|core|cpu|cpu_dma_latency|disk|dma_heap|dri|fb|fd|full|fuse|gpiochip|hugepages|hvc|hwrng|i2c|iio|infiniband|"
+    r"initctl|input|ipmi|kfd|kmem|kmsg|kvm|log|loop_control|lp|mapper|md|mei|mem|mqueue|msr|net|ntb|null|nvidia|nvram|parport|port|ppp|pps|psaux|ptmx|ptp|pts|"
+    r"random|raw|rfkill|rtc|sgx|shm|snapshot|snd|stderr|stdin|stdout|termination|tpm|tpmrm|tty|ttys|ubi|udmabuf|uhid|uinput|urandom|usb|userfaultfd|userio|"
+    r"v4l|vboxguest|vcs|vcsa|vcsu|vfio|vga_arbiter|vhci|vhost_net|vhost_vsock|video|vmci|vport|vsock|watchdog|xen|zero|zfs)[0-9]*|"
+    r"(?:sd|hd|vd|xvd)[a-z]{1,3}[0-9]*|(?:nvme|dm|loop|ram|sr|sg|st|nst|zram|nbd|mmcblk|drbd|bcache|pmem|dax|ng|mtd|mtdblock|rbd|ublk|ublkb|ublkc|ttyusb|ttyacm)"
+    r"[0-9]+(?:[a-z][0-9]+)*"
+)
 
 # GPT names hold 36 UTF-16 units: "plumbline:" + stack + ":" + index must fit.
 _STACK_NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")
@@ -66,6 +81,7 @@ _VOLUME_KEYS = (
 _SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
 _DEVICE_KEYS = ("path", "test_identity")
 _ERASE_KEYS = ("serial", "signature")
+_GEOMETRY_OF = {"model": "a model name or a shell pattern such as MZQL2*", "device": "a name below /dev/disk/by-id"}
 _GEOMETRY_KEYS = ("model", "device", "grain", "alignment_offset")
 
 # Options that fstab carries for every volume, so that a missing disk does not stop the boot.
@@ -152,32 +168,35 @@ class Stack(NamedTuple):
 def check_variables(names: Sequence[str]) -> None:
     """Refuse a ``plumbline_*`` variable that nothing reads: it is a mistyped one."""
     for name in names:
-        if name not in VARIABLES:
-            raise PlumblineError("unknown variable '%s'%s; the public variables are %s" % (name, nearest(name, VARIABLES), ", ".join(VARIABLES)))
+        if name not in VARIABLES and not name.startswith(OWN_PREFIX):
+            text = "unknown variable '%s'%s; those of your own begin with %s; the public variables are %s"
+            raise PlumblineError(text % (name, nearest(name, VARIABLES), OWN_PREFIX, ", ".join(VARIABLES)))
 
 
 def read_stacks(raw: Any) -> List[Stack]:
-    """Read ``plumbline_stacks``. Raises PlumblineError naming the first thing that is wrong, and where it stands."""
+    """Read ``plumbline_stacks``; none is nothing to do. Raises PlumblineError naming everything that is wrong, and where it stands."""
     if not isinstance(raw, list):
         raise PlumblineError("plumbline_stacks: found %s; wanted a list of stacks" % kind(raw))
-    if not raw:
-        raise PlumblineError("plumbline_stacks: the list is empty; wanted at least one stack, with name, devices and volumes")
-    stacks = [_read_stack(entry, "plumbline_stacks[%d]" % number) for number, entry in enumerate(raw)]
-    _unique([stack.name for stack in stacks], "plumbline_stacks: two stacks are named '%s'")
-    _unique([device.path for stack in stacks for device in stack.devices], "plumbline_stacks: device '%s' is named twice")
+    faults = Faults()
+    read = [faults.take(None, _read_stack, entry, "plumbline_stacks[%d]" % number) for number, entry in enumerate(raw)]
+    stacks = [stack for stack in read if stack is not None]
+    _unique([stack.name for stack in stacks], "plumbline_stacks: two stacks are named '%s'", faults)
+    faults.tell()  # one that was copied has everything twice
+    _unique([device.path for stack in stacks for device in stack.devices], "plumbline_stacks: device '%s' is named twice", faults)
     mounts = [volume.mount for stack in stacks for volume in stack.volumes if volume.mount]
-    _unique(mounts, "plumbline_stacks: two volumes are to be mounted on '%s'")
+    _unique(mounts, "plumbline_stacks: two volumes are to be mounted on '%s'", faults)
     labels = [volume.label for stack in stacks for volume in stack.volumes]
-    _unique(labels, "plumbline_stacks: two filesystems are labelled '%s'; set 'label' on one of them")
+    _unique(labels, "plumbline_stacks: two filesystems are labelled '%s'; set 'label' on one of them", faults)
+    faults.tell()
     return stacks
 
 
-def _unique(words: Sequence[str], message: str) -> None:
-    seen = set()
-    for word in words:
-        if word in seen:
-            raise PlumblineError(message % word)
-        seen.add(word)
+def _unique(words: Sequence[str], message: str, faults: Optional[Faults] = None) -> None:
+    twice = [word for number, word in enumerate(words) if word in words[:number]]
+    if twice and faults is None:
+        raise PlumblineError(message % twice[0])
+    if faults is not None:
+        faults.lines += [message % word for word in dict.fromkeys(twice)]
 
 
 def kind(value: Any) -> str:
@@ -189,12 +208,12 @@ def kind(value: Any) -> str:
 
 
 def check_keys(entry: Any, valid: Sequence[str], where: str) -> Dict[str, Any]:
-    """A mapping that has none but these keys. Raises PlumblineError naming the first other one and the nearest valid one."""
+    """A mapping that has none but these keys. Raises PlumblineError naming each other one and the nearest valid one."""
     if not isinstance(entry, dict):
         raise PlumblineError("%s: found %s; wanted a mapping with %s" % (where, kind(entry), ", ".join(valid)))
-    for key in entry:
-        if key not in valid:
-            raise PlumblineError("%s: unknown key '%s'%s; valid keys: %s" % (where, key, nearest(str(key), valid), ", ".join(valid)))
+    faults = Faults()
+    faults.lines += ["%s: unknown key '%s'%s; valid keys: %s" % (where, key, nearest(str(key), valid), ", ".join(valid)) for key in entry if key not in valid]
+    faults.tell()
     return entry
 
 
@@ -218,36 +237,54 @@ def _match(value: Any, pattern: "re.Pattern[str]", where: str, wanted: str) -> s
 
 
 def _read_stack(raw: Any, where: str) -> Stack:
-    entry = check_keys(raw, _STACK_KEYS, where)
-    for key in ("name", "devices", "volumes"):
-        if key not in entry:
-            raise PlumblineError("%s: '%s' is missing" % (where, key))
-    name = _match(entry["name"], _STACK_NAME, where + ".name", "a lower-case letter, then at most 19 lower-case letters, digits or _")
-    where = "plumbline_stacks[%s]" % name
-    layout = choice(entry.get("layout", "striped"), LAYOUTS, where + ".layout")
-    devices, selector = _read_devices(entry["devices"], where + ".devices")
-    legs = selector.wanted if selector else len(devices)
-    accept = tuple(choice(word, ACCEPTABLE, where + ".accept") for word in _strings(entry.get("accept", []), where + ".accept"))
-    volumes = _read_volumes(entry["volumes"], name, layout, where + ".volumes")
+    faults = Faults()
+    entry = _entry(raw, _STACK_KEYS, ("name", "devices", "volumes"), where, faults)
+    name = ""
+    if "name" in entry:
+        name = faults.take("", _match, entry["name"], _STACK_NAME, where + ".name", "a lower-case letter, then at most 19 lower-case letters, digits or _")
+        where = "plumbline_stacks[%s]" % name if name else where
+    layout = faults.take("", choice, entry.get("layout", "striped"), LAYOUTS, where + ".layout")
+    no_devices: Tuple[Tuple[DeviceName, ...], Optional[Selector]] = ((), None)
+    no_volumes: Tuple[Volume, ...] = ()
+    no_words: Tuple[str, ...] = ()
+    devices, selector = faults.take(no_devices, _read_devices, entry["devices"], where + ".devices") if "devices" in entry else no_devices
+    accept = faults.take(no_words, _read_accept, entry.get("accept", []), where + ".accept")
+    volumes = faults.take(no_volumes, _read_volumes, entry["volumes"], name, layout, accept, where + ".volumes") if "volumes" in entry else no_volumes
     stack = Stack(
         name=name,
         devices=devices,
         selector=selector,
         layout=layout,
-        reserve=_read_reserve(entry.get("reserve", "10%"), where + ".reserve"),
-        stripe_bytes=_auto_size(entry.get("stripe_size", "auto"), where + ".stripe_size"),
-        extent_bytes=_auto_size(entry.get("extent_size", "auto"), where + ".extent_size"),
-        overrides=_read_overrides(entry.get("geometry", []), where + ".geometry"),
+        reserve=faults.take({}, _read_reserve, entry.get("reserve", "10%"), where + ".reserve"),
+        stripe_bytes=faults.take(0, _auto_size, entry.get("stripe_size", "auto"), where + ".stripe_size"),
+        extent_bytes=faults.take(0, _auto_size, entry.get("extent_size", "auto"), where + ".extent_size"),
+        overrides=faults.take((), _read_overrides, entry.get("geometry", []), where + ".geometry"),
         volumes=volumes,
         accept=accept,
-        blank_proof=choice(entry.get("blank_proof", "sampled"), ("sampled", "full"), where + ".blank_proof"),
-        legs=legs,
-        write_cache=read_cache_state(entry.get("write_cache", "keep"), where + ".write_cache"),
-        power_loss_protection=_read_serials(entry.get("power_loss_protection", []), where + ".power_loss_protection"),
-        erase=_read_erase(entry.get("erase", []), where + ".erase"),
+        blank_proof=faults.take("", choice, entry.get("blank_proof", "sampled"), ("sampled", "full"), where + ".blank_proof"),
+        legs=selector.wanted if selector else len(devices),
+        write_cache=faults.take("", read_cache_state, entry.get("write_cache", "keep"), where + ".write_cache"),
+        power_loss_protection=faults.take((), _read_serials, entry.get("power_loss_protection", []), where + ".power_loss_protection"),
+        erase=faults.take((), _read_erase, entry.get("erase", []), where + ".erase"),
     )
-    _check_layout(stack, entry, where)
+    if not faults.lines:  # what contradicts what is told where each is right by itself
+        _check_layout(stack, entry, where, faults)
+    faults.tell()
     return stack
+
+
+def _read_accept(raw: Any, where: str) -> Tuple[str, ...]:
+    return tuple(choice(word, ACCEPTABLE, where) for word in _strings(raw, where))
+
+
+def _entry(raw: Any, valid: Sequence[str], needed: Sequence[str], where: str, faults: Faults) -> Mapping[str, Any]:
+    """The keys of a mapping that are known, with a fault for each that is not, and for each that is *needed* and missing."""
+    if not isinstance(raw, dict):
+        check_keys(raw, valid, where)
+    entry: Dict[str, Any] = dict(raw)
+    faults.take(entry, check_keys, raw, valid, where)
+    faults.lines += ["%s: '%s' is missing" % (where, key) for key in needed if key not in raw]
+    return entry
 
 
 def read_cache_state(value: Any, where: str) -> str:
@@ -281,31 +318,37 @@ def _read_erase(raw: Any, where: str) -> Tuple[Erase, ...]:
     return tuple(wishes)
 
 
-def _check_layout(stack: Stack, entry: Mapping[str, Any], where: str) -> None:
+def _check_layout(stack: Stack, entry: Mapping[str, Any], where: str, faults: Faults) -> None:
+    """What must hold between the keys of a stack."""
+    stripe, extent = stack.stripe_bytes, stack.extent_bytes
     if stack.erase and stack.selector:
-        raise PlumblineError("%s.erase: a selector takes unused devices only; name the stack's devices where one of them is to be erased" % where)
+        faults.lines.append("%s.erase: a selector takes unused devices only; name the stack's devices where one of them is to be erased" % where)
+    if stack.legs > MAX_LEGS:
+        faults.lines.append("%s.devices: found %d devices; wanted at most %d" % (where, stack.legs, MAX_LEGS))
     if stack.layout == "separate":
-        for key in ("stripe_size", "extent_size"):
-            if key in entry:
-                raise PlumblineError("%s.%s: layout 'separate' has no stripes; leave it out" % (where, key))
+        faults.lines += [
+            "%s.%s: layout 'separate' has no stripes; leave it out" % (where, key) for key in ("stripe_size", "extent_size") if key in entry
+        ]  # fmt: skip
         if len(stack.volumes) != stack.legs:
-            raise PlumblineError(
-                "%s.volumes: layout 'separate' makes one filesystem per device; found %d volumes for %d devices" % (where, len(stack.volumes), stack.legs)
-            )
-    elif stack.legs < 2:
-        raise PlumblineError("%s.devices: a stripe wants two devices or more; found %d; use layout 'separate' for one" % (where, stack.legs))
-    if stack.stripe_bytes and not is_power_of_two(stack.stripe_bytes):
-        low = 1 << (stack.stripe_bytes.bit_length() - 1)
-        raise PlumblineError(
-            "%s.stripe_size: %s is no power of two, and LVM takes only those; the nearest are %s and %s"
-            % (where, human(stack.stripe_bytes), human(low), human(low * 2))
-        )
-    if stack.stripe_bytes and stack.stripe_bytes < 4 * KIB:
-        raise PlumblineError("%s.stripe_size: %s is below the smallest, 4 KiB" % (where, human(stack.stripe_bytes)))
-    if stack.extent_bytes and (not is_power_of_two(stack.extent_bytes) or stack.extent_bytes < MIB):
-        raise PlumblineError("%s.extent_size: %s does not fit; wanted a power of two of at least 1 MiB" % (where, human(stack.extent_bytes)))
-    if stack.stripe_bytes and stack.extent_bytes and stack.stripe_bytes > stack.extent_bytes:
-        raise PlumblineError("%s.stripe_size: %s is larger than extent_size %s" % (where, human(stack.stripe_bytes), human(stack.extent_bytes)))
+            text = "%s.volumes: layout 'separate' makes one filesystem per device; found %d volumes for %d devices"
+            faults.lines.append(text % (where, len(stack.volumes), stack.legs))
+        return
+    if _DEVICE_NODE.fullmatch(stack.name):
+        text = "%s.name: a volume group is a directory below /dev, and '%s' is a name that the kernel or udev uses there; choose another"
+        faults.lines.append(text % (where, stack.name))
+    if stack.legs < 2:
+        faults.lines.append("%s.devices: a stripe wants two devices or more; found %d; use layout 'separate' for one" % (where, stack.legs))
+    if stripe and not is_power_of_two(stripe):
+        low = 1 << (stripe.bit_length() - 1)
+        text = "%s.stripe_size: %s is no power of two, and LVM takes only those; the nearest are %s and %s"
+        faults.lines.append(text % (where, human(stripe), human(low), human(low * 2)))
+    if stripe and not 4 * KIB <= stripe <= MAX_STRIPE:
+        which = "below the smallest, 4 KiB" if stripe < 4 * KIB else "above the largest, %s: ext4 keeps the stride in 16 bits" % human(MAX_STRIPE)
+        faults.lines.append("%s.stripe_size: %s is %s" % (where, human(stripe), which))
+    if extent and (not is_power_of_two(extent) or extent < MIB):
+        faults.lines.append("%s.extent_size: %s does not fit; wanted a power of two of at least 1 MiB" % (where, human(extent)))
+    if stripe and extent and stripe > extent:
+        faults.lines.append("%s.stripe_size: %s is larger than extent_size %s" % (where, human(stripe), human(extent)))
 
 
 def _read_devices(raw: Any, where: str) -> Tuple[Tuple[DeviceName, ...], Optional[Selector]]:
@@ -369,12 +412,14 @@ def _read_reserve(raw: Any, where: str) -> Mapping[str, float]:
         if share > 90:
             raise PlumblineError("%s: %s leaves too little of the device; wanted at most 90%%" % (where, raw))
         return {"percent": share}
-    return {"bytes": parse_size(raw, where)}
+    return {"bytes": parse_size(raw, where, share=True)}
 
 
 def _auto_size(raw: Any, where: str) -> int:
     if raw == "auto":
         return 0
+    if isinstance(raw, str) and raw.strip()[:1].isalpha():
+        raise PlumblineError("%s: '%s' does not fit%s; wanted 'auto' or a size such as 64KiB" % (where, raw, nearest(raw.strip().lower(), ["auto"])))
     size = parse_size(raw, where)
     if not size:
         raise PlumblineError("%s: 0 does not fit; wanted 'auto' or a size such as 64KiB" % where)
@@ -390,72 +435,95 @@ def _read_overrides(raw: Any, where: str) -> Tuple[Override, ...]:
         entry = check_keys(item, _GEOMETRY_KEYS, here)
         if ("model" in entry) == ("device" in entry):
             raise PlumblineError("%s: wanted exactly one of 'model' (a pattern) and 'device' (a name)" % here)
+        for key in ("model", "device"):
+            if key in entry and (not isinstance(entry[key], str) or not entry[key].strip()):
+                raise PlumblineError("%s.%s: found %s; wanted %s" % (here, key, kind(entry[key]) if entry[key] != "" else "nothing", _GEOMETRY_OF[key]))
         values: Dict[str, int] = {key: parse_size(entry[key], "%s.%s" % (here, key)) for key in ("grain", "alignment_offset") if key in entry}
         if not values:
             raise PlumblineError("%s: wanted grain, alignment_offset, or both" % here)
         if "grain" in values and (values["grain"] % 512 or not 512 <= values["grain"] <= MAX_GRAIN):
             raise PlumblineError("%s.grain: %s does not fit; wanted a multiple of 512 B, at most %s" % (here, human(values["grain"]), human(MAX_GRAIN)))
-        overrides.append(Override(str(entry.get("model", "")), str(entry.get("device", "")), values))
+        overrides.append(Override(entry.get("model", ""), entry.get("device", ""), values))
     return tuple(overrides)
 
 
-def _read_volumes(raw: Any, stack: str, layout: str, where: str) -> Tuple[Volume, ...]:
+def _read_volumes(raw: Any, stack: str, layout: str, accept: Sequence[str], where: str) -> Tuple[Volume, ...]:
     if not isinstance(raw, list) or not raw:
         raise PlumblineError("%s: found %s; wanted a list of at least one volume with name, size and mount" % (where, kind(raw)))
-    volumes = tuple(_read_volume(entry, stack, layout, len(raw), "%s[%d]" % (where, number)) for number, entry in enumerate(raw))
-    _unique([volume.name for volume in volumes], where + ": two volumes are named '%s'")
+    faults = Faults()
+    read = [faults.take(None, _read_volume, entry, stack, layout, accept, len(raw), "%s[%d]" % (where, number)) for number, entry in enumerate(raw)]
+    volumes = tuple(volume for volume in read if volume is not None)
+    _unique([volume.name for volume in volumes], where + ": two volumes are named '%s'", faults)
     total = round(sum(volume.percent for volume in volumes), 6)  # 11.3 + 12.8 + 16.8 + 24 + 20.9 + 14.2 is more in binary
     if layout == "striped" and total > 100:
         shares = " + ".join("%g%%" % volume.percent for volume in volumes if volume.percent)
-        raise PlumblineError("%s: the sizes add up to %g%% (%s); wanted at most 100%%" % (where, total, shares))
+        faults.lines.append("%s: the sizes add up to %g%% (%s); wanted at most 100%%" % (where, total, shares))
+    faults.tell()
     return volumes
 
 
-def _read_volume(raw: Any, stack: str, layout: str, count: int, where: str) -> Volume:
-    entry = check_keys(raw, _VOLUME_KEYS, where)
-    if "name" not in entry:
-        raise PlumblineError("%s: 'name' is missing" % where)
-    name = _match(entry["name"], _VOLUME_NAME, where + ".name", "a lower-case letter, then at most 31 lower-case letters, digits or _")
+_OF_MOUNT = ("mount_options", "mount_profile", "owner", "group", "mode", "errors", "required_by", "selinux_context")
+# The keys of a volume that are one word each: the pattern that it has to fit, and the words for it.
+_WORDS = {
+    "label": (_LABEL, "1 to 16 letters, digits and _ . : - (ext4 keeps 16 bytes)"),
+    "owner": (_USER, "a user name or a number"),
+    "group": (_USER, "a group name or a number"),
+    "selinux_context": (_CONTEXT, "user:role:type:level"),
+}
+
+
+def _read_volume(raw: Any, stack: str, layout: str, accept: Sequence[str], count: int, where: str) -> Volume:
+    faults = Faults()
+    entry = _entry(raw, _VOLUME_KEYS, ("name",), where, faults)
+    name = ""
+    if "name" in entry:
+        name = faults.take("", _match, entry["name"], _VOLUME_NAME, where + ".name", "a lower-case letter, then at most 31 lower-case letters, digits or _")
     if layout == "striped" and _LVM_NAME.fullmatch(name):
-        raise PlumblineError("%s.name: '%s' is a name that LVM keeps for itself; choose another" % (where, name))
-    where = where[: where.rindex("[")] + "[%s]" % name
-    percent, size = _read_size(entry, layout, count, where)
+        faults.lines.append("%s.name: '%s' is a name that LVM keeps for itself; choose another" % (where, name))
+    where = where[: where.rindex("[")] + "[%s]" % name if name else where
+    words = {key: faults.take("", _match, entry[key], pattern, "%s.%s" % (where, key), fit) for key, (pattern, fit) in _WORDS.items() if key in entry}
     label = "%s-%s" % (stack, name)
-    label = label if len(label) <= 16 else name[:16]
-    if "label" in entry:
-        label = _match(entry["label"], _LABEL, where + ".label", "1 to 16 letters, digits and _ . : - (ext4 keeps 16 bytes)")
-    inode = parse_size(entry["bytes_per_inode"], where + ".bytes_per_inode") if "bytes_per_inode" in entry else 0
-    if "bytes_per_inode" in entry and not (KIB <= inode <= 64 * MIB):
-        raise PlumblineError("%s.bytes_per_inode: %s does not fit; wanted 1 KiB to 64 MiB" % (where, human(inode)))
-    lazy = entry.get("lazy_init", False)
-    if not isinstance(lazy, bool):
-        raise PlumblineError("%s.lazy_init: '%s' does not fit; wanted true or false" % (where, lazy))
-    mount = check_mount_point(entry["mount"], where + ".mount") if "mount" in entry else ""
-    for key in ("mount_options", "mount_profile", "owner", "group", "mode", "errors", "required_by", "selinux_context"):
-        if key in entry and not mount:
-            raise PlumblineError("%s.%s: the volume has no 'mount'" % (where, key))
-    profile = _read_profile(entry, where)
-    units = tuple(
-        _match(unit, _UNIT, where + ".required_by", "names of systemd units, such as postgresql.service")
-        for unit in _strings(entry.get("required_by", []), where + ".required_by")
-    )
-    return Volume(
+    percent, size = faults.take((0.0, 0), _read_size, entry, layout, count, where)
+    mount = faults.take("", check_mount_point, entry["mount"], where + ".mount") if "mount" in entry else ""
+    if "mount" not in entry:
+        faults.lines += ["%s.%s: the volume has no 'mount'" % (where, key) for key in _OF_MOUNT if key in entry]
+    profile = faults.take("", _read_profile, entry, where)
+    volume = Volume(
         name=name,
         percent=percent,
         size_bytes=size,
         mount=mount,
-        label=label,
-        mount_options=_read_mount_options(entry, profile, where),
-        owner=_match(entry["owner"], _USER, where + ".owner", "a user name or a number") if "owner" in entry else "",
-        group=_match(entry["group"], _USER, where + ".group", "a group name or a number") if "group" in entry else "",
-        mode=_read_mode(entry["mode"], where + ".mode") if "mode" in entry else "",
-        bytes_per_inode=inode,
-        discard=choice(entry.get("discard", "timer"), DISCARD_POLICIES, where + ".discard"),
-        selinux_context=_match(entry["selinux_context"], _CONTEXT, where + ".selinux_context", "user:role:type:level") if "selinux_context" in entry else "",
-        required_by=units,
-        lazy_init=lazy,
+        label=words.get("label", label if len(label) <= 16 else name[:16]),
+        mount_options=faults.take((), _read_mount_options, entry, profile, accept, where),
+        owner=words.get("owner", ""),
+        group=words.get("group", ""),
+        mode=faults.take("", _read_mode, entry["mode"], where + ".mode") if "mode" in entry else "",
+        bytes_per_inode=faults.take(0, _read_inode_share, entry["bytes_per_inode"], where + ".bytes_per_inode") if "bytes_per_inode" in entry else 0,
+        discard=faults.take("", choice, entry.get("discard", "timer"), DISCARD_POLICIES, where + ".discard"),
+        selinux_context=words.get("selinux_context", ""),
+        required_by=faults.take((), _read_units, entry.get("required_by", []), where + ".required_by"),
+        lazy_init=faults.take(False, _read_flag, entry.get("lazy_init", False), where + ".lazy_init"),
         mount_profile=profile,
     )
+    faults.tell()
+    return volume
+
+
+def _read_units(raw: Any, where: str) -> Tuple[str, ...]:
+    return tuple(_match(unit, _UNIT, where, "names of systemd units, such as postgresql.service") for unit in _strings(raw, where))
+
+
+def _read_flag(raw: Any, where: str) -> bool:
+    if not isinstance(raw, bool):
+        raise PlumblineError("%s: '%s' does not fit; wanted true or false" % (where, raw))
+    return raw
+
+
+def _read_inode_share(raw: Any, where: str) -> int:
+    share = parse_size(raw, where)
+    if not KIB <= share <= 64 * MIB:
+        raise PlumblineError("%s: %s does not fit; wanted 1 KiB to 64 MiB" % (where, human(share)))
+    return share
 
 
 def _read_size(entry: Mapping[str, Any], layout: str, count: int, where: str) -> Tuple[float, int]:
@@ -469,7 +537,7 @@ def _read_size(entry: Mapping[str, Any], layout: str, count: int, where: str) ->
         return 100.0, 0
     if is_percent(entry["size"]):
         return parse_share(entry["size"], where + ".size"), 0
-    size = parse_size(entry["size"], where + ".size")
+    size = parse_size(entry["size"], where + ".size", share=True)
     if size < 8 * MIB:
         raise PlumblineError("%s.size: %s is too small; wanted at least 8 MiB" % (where, human(size)))
     return 0.0, size
@@ -490,16 +558,16 @@ def _read_profile(entry: Mapping[str, Any], where: str) -> str:
     return choice(entry.get("mount_profile", "default"), tuple(PROFILES), where + ".mount_profile")
 
 
-def _read_mount_options(entry: Mapping[str, Any], profile: str, where: str) -> Tuple[str, ...]:
+def _read_mount_options(entry: Mapping[str, Any], profile: str, accept: Sequence[str], where: str) -> Tuple[str, ...]:
     """What may be written at all. Which risks are taken is judged when the devices are known."""
     here = where + ".mount_options"
-    raw = list(PROFILES[profile]) if profile else _strings(entry["mount_options"], here)
+    raw = list(PROFILES.get(profile, ())) if profile else _strings(entry.get("mount_options", []), here)
     options = [_match(word, _OPTION, here, "one option a list item, such as noatime") for word in raw]
     for option in options:
         if option in _RESERVED_OPTIONS or option.startswith(("x-systemd.device-timeout", "errors=")):
             raise PlumblineError("%s: '%s' is not taken here%s" % (here, option, "; set 'errors'" if option.startswith("errors=") else ""))
     _unique(options, here + ": option '%s' is named twice")
-    fault = option_fault(options)
+    fault = option_fault(options) or next(filter(None, (spelling_fault(option, UNKNOWN_OPTIONS in accept) for option in options)), "")
     if fault:
         raise PlumblineError("%s: %s" % (here, fault))
     if "errors" in entry:

@@ -42,7 +42,12 @@ def read_bytes(path: str) -> bytes:
 
 def _printable(path: str) -> str:
     """What a drive says of itself. Escaped here, so that an identity is the same text in a plan, at the write and in every message."""
-    return shown(read_text(path))
+    return shown(_decoded(read_bytes(path)))
+
+
+def _decoded(raw: bytes) -> str:
+    """What a drive says, every byte of it: two serials that differ in bytes that are no text stay two."""
+    return raw.decode("utf-8", "surrogateescape").replace("\0", "").strip()
 
 
 def _int(path: str, default: int = 0) -> int:
@@ -204,11 +209,11 @@ def _read_identity(at: str, name: str) -> Identity:
             nsid=_int(at + "/nsid", 1),
         )
     page80 = read_bytes(device + "/vpd_pg80")
-    serial = shown(page80[4:].decode("ascii", "replace").replace("\0", "").strip()) if len(page80) > 4 else _printable(at + "/serial")
+    serial = shown(_decoded(page80[4:])) if len(page80) > 4 else _printable(at + "/serial")
     vendor = _printable(device + "/vendor")
     model = _printable(device + "/model")
     return Identity(
-        wwid=shown(" ".join(read_text(device + "/wwid").split())),
+        wwid=shown(" ".join(_decoded(read_bytes(device + "/wwid")).split())),
         serial=serial,
         model=model if not vendor or vendor == "ATA" or vendor.startswith("0x") else "%s %s" % (vendor, model),
         firmware=_printable(device + "/rev"),
@@ -261,6 +266,19 @@ def read_links() -> Dict[str, str]:
         return {name: os.path.basename(os.path.realpath(os.path.join(base, name))) for name in os.listdir(base)}
     except OSError:
         return {}
+
+
+def claims_of_link(path: str) -> Tuple[str, ...]:
+    """Device numbers of all devices that udev would give a name below /dev to; the link leads to one of them. Empty where udev keeps no record.
+
+    udev writes a character that has no place in a name as _, so that two serials can ask for one name. It keeps an entry for each device that does
+    in /run/udev/links (systemd, src/udev/udev-node.c).
+    """
+    name = path[len("/dev") :].replace("\\", "\\x5c").replace("/", "\\x2f")
+    try:
+        return tuple(sorted(entry[1:] for entry in os.listdir("/run/udev/links/" + name) if entry.startswith("b")))
+    except OSError:
+        return ()
 
 
 def read_mounts() -> List[Mount]:

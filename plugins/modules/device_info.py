@@ -180,7 +180,7 @@ def main():
     try:
         need_root()
         seen = observe(runner(module), Questions(devices=tuple((path, "") for path in asked), everything=not asked, prove=False))
-        missing_devices(seen, asked)
+        missing_devices(seen, asked, whole=True)
     except PlumblineError as fault:
         exit_refused(module, fault)
     wanted = [devno for devno in seen.geometries if asked or seen.nodes[devno].kind == "disk"]

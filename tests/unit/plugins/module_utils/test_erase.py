@@ -235,12 +235,12 @@ def test_an_erase_that_is_done_is_no_fault():
 def test_namespaces_that_share_a_serial():
     """The signature tells which of them is meant; the other stays refused."""
     host = foreign()
-    host.edit(OTHER, identity=host.seen.nodes[OTHER].identity._replace(serial="SER0000"))
+    host.edit(OTHER, identity=host.seen.nodes[OTHER].identity._replace(serial="SER0000", nsid=2))
     host.ext4(OTHER)
-    plan = planned(host, devices=["/dev/nvme0n1", "/dev/nvme1n1"], erase=wish(host))
+    plan = planned(host, devices=["/dev/nvme0n1", "/dev/nvme1n1"], accept=["shared_controller"], erase=wish(host))
     assert plan.steps == [] and [leg.erase != "" for leg in plan.stacks[0].legs] == [True, False]
     both = wish(host) + [{"serial": "SER0000", "signature": _erase.digest(host.seen, OTHER)}]
-    plan = planned(host, devices=["/dev/nvme0n1", "/dev/nvme1n1"], erase=both)
+    plan = planned(host, devices=["/dev/nvme0n1", "/dev/nvme1n1"], accept=["shared_controller"], erase=both)
     assert plan.refusals == [] and [leg.erase != "" for leg in plan.stacks[0].legs] == [True, True]
 
 

@@ -60,6 +60,9 @@ ROWS = {
         (twin(serial="SER0000", size=99 * GIB), "identity", "it shares its identity"),
         (lambda h: (identity(wwid="")(h), h.disk(wwid="", serial="SER0000")), "identity", "it shares its identity SER0000"),
     ],
+    "guard_one_ssd": [
+        (lambda h: h.disk(serial="SER0000"), "twin", "it and nvme1n1 are namespace 1 of one SSD, serial SER0000, by two controllers"),
+    ],
     "guard_mounted": [
         (lambda h: h.mount(DISK, "/x"), "mounted", "nvme0n1 is mounted on /x"),
         (lambda h: h.mount(DISK, "/x", here=False), "mounted", "in another mount namespace"),
@@ -86,8 +89,10 @@ ROWS = {
     "guard_read_only": [(lambda h: h.edit(DISK, read_only=True), "read_only", "it is read-only")],
     "guard_removable": [(lambda h: h.edit(DISK, removable=True), "removable", "it is removable")],
     "guard_not_a_disk": [(lambda h: h.edit(DISK, kind="md"), "not_a_disk", "nvme0n1 is a md")],
-    "guard_busy": [(put("busy", "in use by the kernel or another program"), "busy", "it cannot be opened alone")],
-    "guard_unreadable": [(put("faults", "the first sectors could not be read: Input/output error"), "unreadable", "Input/output error")],
+    "guard_busy": [(put("busy", "in use by the kernel or another program"), "busy", "it cannot be opened alone"),
+                   (put("busy", "Permission denied"), "blocked", "it cannot be opened alone: Permission denied")],
+    "guard_unreadable": [(put("faults", "the first sectors could not be read: Input/output error"), "unreadable", "Input/output error"),
+                         (put("faults", "the first sectors could not be read: Operation not permitted"), "blocked", "Operation not permitted")],
     "guard_table": [
         (put("tables", Table("gpt", "G", ())), "table", "a GPT partition table, empty"),
         (put("tables", Table("mbr", "", (TableEntry(1, MIB, GIB, "83", "", ""),))), "table", "a MBR partition table; partitions: 1"),

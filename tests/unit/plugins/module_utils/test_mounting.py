@@ -391,10 +391,27 @@ def test_remount_that_the_kernel_ignores(tmp_path, monkeypatch):
 
 
 def test_mount_that_fails(tmp_path, monkeypatch, frozen):
+    """Its line goes again, and nothing else does."""
     machine = Machine(tmp_path, monkeypatch)
+    before = machine.fstab.read_text()
     with pytest.raises(PlumblineError) as caught:
         _mounting.apply_mounts(lambda argv: (32, "", "mount: wrong fs type\n"), machine.start, [mount(str(tmp_path / "a"))], {}, False, False)
     assert caught.value.msg == "%s could not be mounted: mount: wrong fs type" % (tmp_path / "a")
+    assert machine.fstab.read_text() == before
+
+
+def test_the_second_of_two_mounts_fails(tmp_path, monkeypatch, frozen):
+    """What is mounted keeps its new line; what is not has the line that it had before."""
+    old = "UUID=u2 %s ext4 defaults,nofail 0 2\n" % (tmp_path / "b")
+    machine = Machine(tmp_path, monkeypatch, "# foreign\n" + old)
+    wanted = [mount(str(tmp_path / "a"), "u1"), mount(str(tmp_path / "b"), "u2")]
+
+    def run(argv):
+        return (32, "", "no") if argv == ["mount", str(tmp_path / "b")] else machine.run(argv)
+
+    with pytest.raises(PlumblineError, match="b could not be mounted: no"):
+        _mounting.apply_mounts(run, machine.start, wanted, {}, False, False)
+    assert machine.fstab.read_text() == "# foreign\n" + old + _mounting.fstab_line(wanted[0]) + "\n"
 
 
 # --- drift: fstab and the mount say the same afterwards, whatever the kernel takes --------------------

@@ -149,7 +149,7 @@ def test_mountinfo_of_the_lab():
     [
         (r"1 2 8:1 / /a\040b rw - ext4 /dev/sda1 rw", Mount("8:1", "/a b", "ext4", ("rw",), False)),
         (r"1 2 8:1 / /a\134b rw shared:1 master:2 - xfs /dev/sda1 rw,attr2", Mount("8:1", "/a\\b", "xfs", ("rw", "attr2"), False)),
-        ("1 2 8:1 /sub /a ro,noatime - ext4 /dev/sda1 rw,errors=panic", Mount("8:1", "/a", "ext4", ("ro", "noatime", "rw", "errors=panic"), False)),
+        ("1 2 8:1 /sub /a ro,noatime - ext4 /dev/sda1 rw,errors=panic", Mount("8:1", "/a", "ext4", ("ro", "noatime", "rw", "errors=panic"), False, "/sub")),
         ("1 2 0:45 / /a rw - btrfs /dev/sda1 rw", None),
         ("1 2 8:1 / /a rw", None),
         ("", None),

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof, FstabEntry, Lv, PathState, Segment, Signature, Table, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import Part
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan, option_drift
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, view
@@ -1195,6 +1196,118 @@ def test_options_converge(host, options):
     stacks = spec(host, volumes=[{"name": "data", "mount": "/data01", "mount_options": options}])
     host.build(stacks)
     assert make_plan(stacks, host.seen).steps == []
+
+
+# --- what would fail late, or is asked in vain ----------------------------------------------------
+
+
+def test_a_name_that_something_has_below_dev_is_refused_before_the_tables(host):
+    host.seen.taken_names = {"pgdata": "a directory that holds 2 entries"}
+    assert refusals(spec(host), host, "partition") == [
+        "pgdata: /dev/pgdata is a directory that holds 2 entries, so that LVM makes no volume group of that name [name]; rename the stack, or remove that"
+    ]
+
+
+def test_the_name_of_our_own_group_is_ours(host):
+    host.build(spec(host))
+    host.seen.taken_names = {"pgdata": "there already"}
+    assert make_plan(spec(host), host.seen).refusals == []
+
+
+@pytest.mark.parametrize(
+    "geometry, words",
+    [
+        ({"model": "Flsh 9*"}, "model 'Flsh 9*', which no disk of this host has (did you mean 'Flash 9000'?)"),
+        ({"device": "nvme-Flash-9000_SER0000"}, "device 'nvme-Flash-9000_SER0000', which no disk of this host has (did you mean 'nvme-Flash_9000_SER0000'?)"),
+        ({"device": "/dev/disk/by-id/nothing"}, "device '/dev/disk/by-id/nothing', which no disk of this host has; correct it, or take it out"),
+    ],
+)
+def test_a_geometry_for_nobody_is_refused(host, geometry, words):
+    (line,) = refusals(spec(host, geometry=[{"model": "Flash*", "grain": "8KiB"}, dict(geometry, grain="16KiB")]), host)
+    assert line.startswith("pgdata: geometry[1] is for " + words)
+
+
+def test_more_extents_than_lvm_counts():
+    host = Host()
+    host.pair(size=6 << 50)
+    (line,) = refusals(spec(host, extent_size="1MiB"), host)
+    assert line.startswith("pgdata: extent_size: 1 MiB makes 57") and "LVM counts them in 32 bits" in line
+
+
+def test_one_ssd_by_two_controllers_is_no_pair():
+    host = Host()
+    host.pair(serial="SAME")
+    found = refusals(spec(host, [], devices=["/dev/nvme0n1", "/dev/nvme1n1"], accept=["shared_controller"]), host)
+    assert [line for line in found if "[twin]" in line], found
+
+
+def test_two_namespaces_by_two_controllers_share_an_ssd():
+    host = Host()
+    host.pair(serial="SAME")
+    host.edit("259:16", identity=host.seen.nodes["259:16"].identity._replace(nsid=2))
+    (line,) = refusals(spec(host, [], devices=["/dev/nvme0n1", "/dev/nvme1n1"]), host)
+    assert line.startswith("pgdata: nvme0n1 and nvme1n1 are namespaces of one SSD (nvme0, nvme1)")
+
+
+def test_a_name_that_several_devices_ask_for(host):
+    stacks = spec(host)
+    host.seen.twice_named = {host.name("259:0"): ("259:0", "259:16")}
+    (line,) = refusals(stacks, host)
+    assert "is the name of several devices, nvme0n1 (SER0000), nvme1n1 (SER0001): udev gives it to one of them" in line
+
+
+def test_a_bind_mount_of_a_part_is_no_other_place():
+    host = built()
+    data = next(mount for mount in host.seen.mounts if mount.target == "/data01")
+    host.seen.mounts.append(data._replace(target="/elsewhere", root="/sub"))
+    host.seen.mounts.append(data._replace(target="/again"))
+    plan = make_plan(spec(host), host.seen)
+    assert (plan.steps, plan.refusals) == ([], [])
+    host.seen.mounts.remove(data)
+    assert "pgdata: volume 'data''s directory /sub is mounted on /elsewhere; wanted /data01; unmount it first" in refusals(spec(host), host)
+    host.seen.mounts = [data._replace(root="/sub")]
+    assert refusals(spec(host), host)[0] == "pgdata: volume 'data''s directory /sub is mounted on /data01; wanted /data01; unmount it first"
+
+
+def both_orders(host, stacks):
+    """The same answer in any order of the stacks."""
+    plans = [make_plan(read_stacks(some), host.seen) for some in (stacks, stacks[::-1])]
+    assert sorted(plans[0].refusals) == sorted(plans[1].refusals)
+    assert sorted(step["summary"] for step in plans[0].steps if step["action"] != "mount") == sorted(
+        step["summary"] for step in plans[1].steps if step["action"] != "mount"
+    )
+    return plans[0]
+
+
+def test_a_selector_takes_none_that_another_stack_names():
+    host = Host()
+    host.pair(4)
+    named = {"name": "named", "devices": ["/dev/nvme0n1", "/dev/nvme1n1"], "volumes": [{"name": "x"}]}
+    chosen = {"name": "chosen", "devices": {"model": "Flash*", "count": 2}, "volumes": [{"name": "y"}]}
+    plan = both_orders(host, [chosen, named])
+    assert plan.refusals == [] and plan.steps
+
+
+def test_two_selectors_that_overlap_are_refused_in_any_order():
+    host = Host()
+    host.pair(2)
+    host.pair(2, model="Other")
+    one = {"name": "one", "devices": {"model": "Flash*", "count": 2}, "volumes": [{"name": "x"}]}
+    all_of_them = {"name": "every", "devices": {"model": "*", "count": 2}, "volumes": [{"name": "y"}]}
+    plan = both_orders(host, [all_of_them, one])
+    assert "every: the selector (model '*') wants exactly 2 unused devices and found 4 of 4 that match" in plan.refusals
+
+
+def test_a_mount_inside_another_stacks_volume():
+    """Its directory may belong to anybody: the outer mount will cover it."""
+    host = Host()
+    host.pair(4)
+    outer = {"name": "outer", "devices": ["/dev/nvme0n1", "/dev/nvme1n1"], "volumes": [{"name": "x", "mount": "/outer"}]}
+    inner = {"name": "inner", "devices": ["/dev/nvme2n1", "/dev/nvme3n1"], "volumes": [{"name": "y", "mount": "/outer/inner"}]}
+    way = (Part("/", "directory"), Part("/outer", "directory", 999))
+    host.seen.directories = {"/outer/inner": PathState(way=way)}
+    plan = both_orders(host, [inner, outer])
+    assert plan.refusals == []
 
 
 # --- packages --------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_parse_size(text, expected):
         ("2M", "x: '2M' has the unit 'M'; " + ONE_OF + " (did you mean '2MiB'?)"),
         ("2TB", "x: '2TB' has the unit 'TB'; " + ONE_OF + " (did you mean '2TiB'?)"),
         ("2bytes", "x: '2bytes' has the unit 'bytes'; " + ONE_OF),
-        ("2PiB", "x: '2PiB' has the unit 'PiB'; " + ONE_OF),
+        ("2PiB", "x: '2PiB' has the unit 'PiB'; " + ONE_OF + "; 2PiB are 2048 TiB"),
         ("2sectors", "x: '2sectors' has the unit 'sectors'; " + ONE_OF),
         ("0.3B", "x: '0.3B' is not a whole number of bytes"),
         ("1.0001KiB", "x: '1.0001KiB' is not a whole number of bytes"),

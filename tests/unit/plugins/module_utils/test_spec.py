@@ -60,12 +60,15 @@ def refusal(raw):
     return caught.value.msg
 
 
+def more(count, *where):
+    return " (and %d more, of %s: see reasons)" % (count, ", ".join(where))
+
+
 BAD = [
     # the list
     (None, "plumbline_stacks: found nothing; wanted a list of stacks"),
     ({}, "plumbline_stacks: found a mapping; wanted a list of stacks"),
     ("pgdata", "plumbline_stacks: found a string; wanted a list of stacks"),
-    ([], "plumbline_stacks: the list is empty; wanted at least one stack, with name, devices and volumes"),
     (["pgdata"], "plumbline_stacks[0]: found a string; wanted a mapping with " + STACK_KEYS[12:]),
     ([GOOD, 7], "plumbline_stacks[1]: found a number; wanted a mapping with " + STACK_KEYS[12:]),
     # keys of a stack
@@ -93,7 +96,8 @@ BAD = [
     (stack(layout="raid0"), S + ".layout: 'raid0' is not known (did you mean 'striped'?); wanted one of striped, separate"),
     (stack(layout=None), S + ".layout: 'None' is not known; wanted one of striped, separate"),
     (stack(devices=["nvme-FLASH_1"]), S + ".devices: a stripe wants two devices or more; found 1; use layout 'separate' for one"),
-    (stack(layout="separate", stripe_size="64KiB"), V + ".size: layout 'separate' gives a volume its whole partition; leave it out and set 'reserve'"),
+    (stack(layout="separate", stripe_size="64KiB"), V + ".size: layout 'separate' gives a volume its whole partition; leave it out and set 'reserve'"
+     + more(1, S + ".volumes[wal].size")),
     (
         stack(layout="separate", stripe_size="64KiB", volumes=[{"name": "a"}, {"name": "b"}]),
         S + ".stripe_size: layout 'separate' has no stripes; leave it out",
@@ -157,8 +161,8 @@ BAD = [
     (stack(reserve="100%"), S + ".reserve: 100% leaves too little of the device; wanted at most 90%"),
     (stack(reserve="91%"), S + ".reserve: 91% leaves too little of the device; wanted at most 90%"),
     (stack(reserve="101%"), S + ".reserve: '101%' is out of range; wanted more than 0% and at most 100%"),
-    (stack(reserve="10"), S + ".reserve: '10' has no unit; " + UNITS),
-    (stack(reserve=10), S + ".reserve: '10' has no unit; " + UNITS),
+    (stack(reserve="10"), S + ".reserve: '10' has no unit; " + UNITS + ", or % (did you mean '10%'?)"),
+    (stack(reserve=10), S + ".reserve: '10' has no unit; " + UNITS + ", or % (did you mean '10%'?)"),
     (stack(reserve=False), S + ".reserve: 'False' is not a size; " + NO_SIZE),
     (stack(reserve="100G"), S + ".reserve: '100G' has the unit 'G'; " + UNITS + " (did you mean '100GiB'?)"),
     (stack(reserve="-5%"), S + ".reserve: '-5%' is not a percentage; write for example 70%"),
@@ -168,7 +172,7 @@ BAD = [
     (stack(stripe_size="2KiB"), S + ".stripe_size: 2 KiB is below the smallest, 4 KiB"),
     (stack(stripe_size="64k"), S + ".stripe_size: '64k' has the unit 'k'; " + UNITS + " (did you mean '64KiB'?)"),
     (stack(stripe_size=64), S + ".stripe_size: '64' has no unit; " + UNITS),
-    (stack(stripe_size="Auto"), S + ".stripe_size: 'Auto' is not a size; " + NO_SIZE),
+    (stack(stripe_size="Auto"), S + ".stripe_size: 'Auto' does not fit (did you mean 'auto'?); wanted 'auto' or a size such as 64KiB"),
     (stack(stripe_size="0KiB"), S + ".stripe_size: 0 does not fit; wanted 'auto' or a size such as 64KiB"),
     (stack(extent_size="100MiB"), S + ".extent_size: 100 MiB does not fit; wanted a power of two of at least 1 MiB"),
     (stack(extent_size="512KiB"), S + ".extent_size: 512 KiB does not fit; wanted a power of two of at least 1 MiB"),
@@ -177,7 +181,7 @@ BAD = [
     (stack(accept="shared_controller"), S + ".accept: found a string; wanted a list of strings"),
     (stack(accept=["shared_controler"]), S + (
         ".accept: 'shared_controler' is not known (did you mean 'shared_controller'?); wanted one of "
-        "shared_controller, data_loss_on_power_cut, stale_data_after_crash"
+        "shared_controller, data_loss_on_power_cut, stale_data_after_crash, unknown_mount_options"
     )),
     (stack(accept=[True]), S + ".accept: found a list; wanted a list of strings"),
     (stack(blank_proof="sample"), S + ".blank_proof: 'sample' is not known (did you mean 'sampled'?); wanted one of sampled, full"),
@@ -213,7 +217,7 @@ BAD = [
     (volume(size="0%"), V + ".size: '0%' is out of range; wanted more than 0% and at most 100%"),
     (volume(size="100GB"), V + ".size: '100GB' has the unit 'GB'; " + UNITS + " (did you mean '100GiB'?)"),
     (volume(size="100G"), V + ".size: '100G' has the unit 'G'; " + UNITS + " (did you mean '100GiB'?)"),
-    (volume(size=100), V + ".size: '100' has no unit; " + UNITS),
+    (volume(size=100), V + ".size: '100' has no unit; " + UNITS + ', or % (did you mean \'100%\'?)'),
     (volume(size="4MiB"), V + ".size: 4 MiB is too small; wanted at least 8 MiB"),
     (volume(size="70 percent"), V + ".size: '70 percent' has the unit 'percent'; " + UNITS),
     (volume(size=None), V + ".size: 'None' is not a size; " + NO_SIZE),
@@ -288,8 +292,35 @@ BAD = [
     (volume(mount=GONE, mode="0700"), V + ".mode: the volume has no 'mount'"),
     # between stacks
     ([GOOD, dict(GOOD)], "plumbline_stacks: two stacks are named 'pgdata'"),
-    ([GOOD, dict(GOOD, name="other")], "plumbline_stacks: device '/dev/disk/by-id/nvme-FLASH_1' is named twice"),
-    ([GOOD, dict(GOOD, name="other", devices=["c", "d"])], "plumbline_stacks: two volumes are to be mounted on '/data01'"),
+    ([GOOD, dict(GOOD, name="other")], "plumbline_stacks: device '/dev/disk/by-id/nvme-FLASH_1' is named twice" + more(3, "plumbline_stacks")),
+    ([GOOD, dict(GOOD, name="other", devices=["c", "d"])], "plumbline_stacks: two volumes are to be mounted on '/data01'" + more(1, "plumbline_stacks")),
+    # several at once
+    (changed(((0, "reserve"), "10"), ((0, "layuot"), "striped"), ((0, "volumes", 0, "mode"), 750), ((0, "volumes", 1, "size"), "3 GB")), (
+        "plumbline_stacks[0]: unknown key 'layuot' (did you mean 'layout'?); " + STACK_KEYS + more(3, V + ".mode", S + ".volumes[wal].size", S + ".reserve")
+    )),
+    ([dict(GOOD, reserve="95%"), dict(GOOD, name="Other")], (
+        S + ".reserve: 95% leaves too little of the device; wanted at most 90%" + more(1, "plumbline_stacks[1].name")
+    )),
+    # what the host would refuse when the tables are written
+    *((stack(name=name), "plumbline_stacks[%s].name: a volume group is a directory below /dev, and '%s' is a name that the kernel or udev uses there; "
+       "choose another" % (name, name)) for name in ("log", "disk", "shm", "mapper", "input", "block", "null", "sda", "nvme0", "md0", "loop3", "tty", "vcs7")),
+    (stack(stripe_size="256MiB", extent_size="256MiB"), S + ".stripe_size: 256 MiB is above the largest, 128 MiB: ext4 keeps the stride in 16 bits"),
+    (stack(devices=["d%d" % number for number in range(65)]), S + ".devices: found 65 devices; wanted at most 64"),
+    (volume(mount_options=["noatme"]), V + ".mount_options: 'noatme' is no mount option that is known here (did you mean 'noatime'?); where your kernel "
+     "has it, set accept: [unknown_mount_options] on the stack"),
+    (volume(mount_options=["commit=5s"]), V + ".mount_options: 'commit=5s' does not fit; wanted a whole number behind the ="),
+    (volume(mount_options=["commit"]), V + ".mount_options: 'commit' does not fit; it wants a value, a whole number"),
+    (volume(mount_options=["noatime=1"]), V + ".mount_options: 'noatime=1' does not fit; it takes no value"),
+    (volume(mount_options=["users"]), V + ".mount_options: 'users' is not taken: it lets others mount the volume, and no kernel shows it, so that no run "
+     "could tell whether it holds"),
+    # a geometry for nobody
+    (stack(geometry=[{"model": None, "grain": "16KiB"}]), S + ".geometry[0].model: found nothing; wanted a model name or a shell pattern such as MZQL2*"),
+    (stack(geometry=[{"device": ["a"], "grain": "16KiB"}]), S + ".geometry[0].device: found a list; wanted a name below /dev/disk/by-id"),
+    (stack(geometry=[{"model": " ", "grain": "16KiB"}]), S + ".geometry[0].model: found a string; wanted a model name or a shell pattern such as MZQL2*"),
+    # sizes
+    (volume(size=70), V + ".size: '70' has no unit; " + UNITS + ", or % (did you mean '70%'?)"),
+    (volume(size="1PiB"), V + ".size: '1PiB' has the unit 'PiB'; " + UNITS + "; 1PiB are 1024 TiB"),
+    (stack(stripe_size="AUTO"), S + ".stripe_size: 'AUTO' does not fit (did you mean 'auto'?); wanted 'auto' or a size such as 64KiB"),
 ]  # fmt: skip
 
 
@@ -338,6 +369,27 @@ def test_a_trailing_newline_is_no_part_of_a_word(raw):
     """As a YAML block scalar leaves one; it would end up in fstab or in a file's name."""
     with pytest.raises(PlumblineError):
         read_stacks(raw)
+
+
+def test_no_stacks_are_nothing_to_do():
+    assert read_stacks([]) == []
+
+
+@pytest.mark.parametrize("name", ["pgdata", "logs", "data", "db", "wal", "nvme", "disks", "loopback", "raid", "sand", "mdata", "usbdata"])
+def test_names_that_are_nobody_elses(name):
+    assert read_stacks(stack(name=name))[0].name == name
+
+
+def test_a_stack_without_a_volume_group_may_have_any_name():
+    volumes = [{"name": "a", "mount": "/a"}, {"name": "b", "mount": "/b"}]
+    assert read_stacks(stack(name="log", layout="separate", volumes=volumes))[0].name == "log"
+
+
+def test_a_mount_option_that_nobody_knows_is_taken_by_somebodys_word():
+    raw = changed(((0, "accept"), ["unknown_mount_options"]), ((0, "volumes", 0, "mount_options"), ["noatime", "brandnew=7"]))
+    assert read_stacks(raw)[0].volumes[0].mount_options == ("noatime", "brandnew=7")
+    with pytest.raises(PlumblineError, match="'users' is not taken"):
+        read_stacks(changed(((0, "accept"), ["unknown_mount_options"]), ((0, "volumes", 0, "mount_options"), ["users"])))
 
 
 # --- good ones -------------------------------------------------------------------------------------
@@ -473,7 +525,7 @@ def test_unknown_variables(names, line):
 
 
 def test_known_variables():
-    _spec.check_variables(_spec.VARIABLES)
+    _spec.check_variables([*_spec.VARIABLES, "plumbline_x_disks"])
 
 
 @pytest.mark.parametrize("word, valid, expected", [("reserv", ["reserve"], " (did you mean 'reserve'?)"), ("xyz", ["reserve"], ""), ("", ["reserve"], "")])

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What used to fail when the tables were written, or was taken in silence: it is told before the first write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from labkit.bench import Bench, Disk, pool
+from labkit.harness import HOME, Harness
+from labkit.specs import assert_error, assert_refused, said, stack
+
+DISKS = [
+    *pool(["one", "other"]),
+    {"name": "slash", "bus": "nvme", "size": "96MiB", "serial": "ODD/C"},
+    {"name": "line", "bus": "nvme", "size": "96MiB", "serial": "ODD_C"},
+]
+MOUNT = "/pl/pgdata0"
+# Mounts with each option by itself, and asks what a run would still want to change.
+TRY_OPTIONS = """
+import json, subprocess, sys
+from ansible_collections.plumbline.ssd.plugins.module_utils._options import known_options, option_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._parsers import parse_mountinfo
+device, target = sys.argv[1:]
+wrong = {}
+for option in known_options():
+    done = subprocess.run(["mount", "-o", option, device, target], capture_output=True, text=True)
+    if done.returncode:
+        wrong[option] = done.stderr
+        continue
+    (live,) = (mount.options for mount in parse_mountinfo(open("/proc/self/mountinfo").read()) if mount.target == target)
+    drift = option_drift([option], live)
+    if drift != ([], []):
+        wrong[option] = (drift, live)
+    subprocess.run(["umount", target], check=True)
+print(json.dumps({"tried": len(known_options()), "wrong": wrong}))
+"""
+
+
+@pytest.fixture
+def pair(bench: Bench, plugged: dict[str, Disk]) -> Iterator[list[Disk]]:
+    yield [plugged["p0"], plugged["p1"]]
+    bench.clean()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        ("mkdir /dev/plnode; touch /dev/plnode/x", "is a directory that holds 1 entries"),
+        ("mkdir /dev/plnode", "is a directory that holds nothing"),
+        ("mknod /dev/plnode c 1 3", "is there already"),
+    ],
+    ids=["directory", "empty", "node"],
+)
+def test_a_name_that_is_taken_below_dev(bench: Bench, harness: Harness, pair: list[Disk], make: str, words: str) -> None:
+    """LVM refuses it, and by then the tables would be written."""
+    harness.must(make)
+    try:
+        with bench.untouched(*pair):
+            for through in ("partition", "filesystem"):
+                found = harness.module("stack_plan", {"stacks": [stack(pair, name="plnode")], "through": through})
+                assert_error(found, f"plnode: /dev/plnode {words}, so that LVM makes no volume group of that name [name]; rename the stack")
+        code, _out, err = harness.run(f"vgcreate plnode {pair[0].path}")
+        assert code != 0 and "already exists in filesystem" in err, "LVM takes it"
+    finally:
+        harness.run("rm -rf /dev/plnode")
+        harness.run(f"wipefs -q -a {pair[0].path}")
+
+
+def test_our_own_group_is_no_stranger_below_dev(harness: Harness, pair: list[Disk]) -> None:
+    harness.build([stack(pair)])
+    assert harness.must("ls /dev/pgdata").split() == ["vol0"]
+    assert harness.module("stack_plan", {"stacks": [stack(pair)]})["steps"] == []
+
+
+def test_every_known_mount_option_is_taken_and_shown(harness: Harness, pair: list[Disk]) -> None:
+    """By the kernel of the machine: what is in the table neither fails at the mount nor is asked for again by each run."""
+    path = pair[0].path
+    harness.must(f"mkfs.ext4 -q -F -b 4096 {path}; mkdir -p {MOUNT}")
+    found = json.loads(harness.must(f"cd {HOME} && PYTHONPATH={HOME} python3 - {path} {MOUNT} <<'END'\n{TRY_OPTIONS}\nEND"))
+    assert found["tried"] > 80 and not found["wrong"], found["wrong"]
+
+
+def test_a_first_mount_that_fails_takes_its_line_back(harness: Harness, pair: list[Disk]) -> None:
+    """With an option that somebody's word let pass. The next run, without it, mounts."""
+    spec = stack(pair[:1], "separate", accept=["unknown_mount_options"])
+    spec["volumes"][0]["mount_options"] = ["noatime", "nosuchoption"]
+    assert_refused(harness, [{**spec, "accept": []}], "'nosuchoption' is no mount option that is known here", "accept: [unknown_mount_options]")
+    before = harness.must("sha256sum /etc/fstab")
+    while True:
+        plan = harness.module("stack_plan", {"stacks": [spec]})
+        assert not plan["failed"], said(plan)
+        (step, *_rest) = plan["steps"]
+        if step["action"] == "mount":
+            break
+        harness.apply([step])
+    result = harness.module("mount_points", {key: step[key] for key in ("mounts", "drop_ins", "enable_fstrim_timer")})
+    assert_error(result, f"{MOUNT} could not be mounted")
+    assert harness.must("sha256sum /etc/fstab") == before
+    assert "not-found" in harness.must("systemctl show -P LoadState pl-pgdata0.mount || true")
+    spec["volumes"][0]["mount_options"] = ["noatime"]
+    harness.build([spec])
+    assert harness.must(f"findmnt -no TARGET --mountpoint {MOUNT}").strip() == MOUNT
+
+
+_TWO_TARGETS = """
+modprobe nvmet-tcp; modprobe nvme-tcp
+cd /sys/kernel/config/nvmet
+mkdir ports/1
+echo ipv4 > ports/1/addr_adrfam; echo tcp > ports/1/addr_trtype; echo 127.0.0.1 > ports/1/addr_traddr; echo 4420 > ports/1/addr_trsvcid
+for pair in port0:{0} port1:{1}; do
+    name=${{pair%%:*}}; at=subsystems/$name
+    mkdir $at; echo 1 > $at/attr_allow_any_host; echo TWOPORTS01 > $at/attr_serial
+    mkdir $at/namespaces/1; echo -n ${{pair#*:}} > $at/namespaces/1/device_path; echo 1 > $at/namespaces/1/enable
+    ln -s /sys/kernel/config/nvmet/$at ports/1/subsystems/$name
+    nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $name -i 1
+done
+for turn in $(seq 100); do
+    udevadm settle
+    test $(grep -ls TWOPORTS01 /sys/block/nvme*/device/serial | wc -l) = 2 && break
+    sleep 0.1
+done
+grep -ls TWOPORTS01 /sys/block/nvme*/device/serial | cut -d/ -f4
+"""
+_TWO_TARGETS_AWAY = """
+nvme disconnect -n port0 >/dev/null; nvme disconnect -n port1 >/dev/null
+cd /sys/kernel/config/nvmet
+rm -f ports/1/subsystems/port0 ports/1/subsystems/port1; rmdir ports/1
+for name in port0 port1; do echo 0 > subsystems/$name/namespaces/1/enable; rmdir subsystems/$name/namespaces/1 subsystems/$name; done
+modprobe -r nvme-tcp nvmet-tcp
+"""
+
+
+def test_one_ssd_by_two_controllers(bench: Bench, harness: Harness, pair: list[Disk]) -> None:
+    """Two controllers that tell one model and serial, and each an identity of its own for namespace 1."""
+    try:
+        names = harness.must(_TWO_TARGETS.format(pair[0].path, pair[1].path)).split()
+        assert len(names) == 2
+        assert len(set(harness.must(" ".join(["cat", *(f"/sys/block/{name}/wwid" for name in names)])).split())) == 2
+        spec = {**stack(pair), "devices": [f"/dev/{name}" for name in names], "accept": ["shared_controller"]}
+        with bench.untouched(*pair):
+            assert_refused(harness, [spec], "[twin]", f"it and {names[1]} are namespace 1 of one SSD, serial TWOPORTS01, by two controllers")
+    finally:
+        harness.run(_TWO_TARGETS_AWAY)
+
+
+def test_a_bind_mount_of_a_directory_is_no_other_place(harness: Harness, pair: list[Disk]) -> None:
+    spec = [stack(pair[:1], "separate")]
+    harness.build(spec)
+    harness.must(f"mkdir -p {MOUNT}/sub /pl/elsewhere; mount --bind {MOUNT}/sub /pl/elsewhere")
+    assert harness.module("stack_plan", {"stacks": spec})["steps"] == []
+    harness.must(f"umount {MOUNT}")
+    assert_refused(harness, spec, "volume 'vol0''s directory /sub is mounted on /pl/elsewhere; wanted /pl/pgdata0; unmount it first")
+    harness.must("umount /pl/elsewhere")
+
+
+def test_a_name_that_two_devices_ask_for(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
+    """udev writes a slash as _, so that both serials ask for one link; it leads to one of them, and nobody knows to which."""
+    slash, line = plugged["slash"], plugged["line"]
+    links = harness.must("ls /dev/disk/by-id").split()
+    (link,) = (name for name in links if name.startswith("nvme-") and name.endswith("_ODD_C"))
+    with bench.untouched(slash, line):
+        spec = stack([slash], "separate") | {"devices": [link]}
+        words = (f"/dev/disk/by-id/{link} is the name of several devices", "(ODD/C)", "(ODD_C)", "[identity]; name it otherwise, by its WWID")
+        assert_refused(harness, [spec], *words)
+        by_wwid = [name for name in links if name.startswith(("nvme-eui.", "nvme-uuid.", "nvme-nvme."))]
+        plan = harness.module("stack_plan", {"stacks": [stack([slash], "separate") | {"devices": [f"/dev/{slash.kernel}"]}]})
+        assert by_wwid and not plan["failed"], said(plan)
+
+
+def test_what_is_no_disk(harness: Harness, pair: list[Disk]) -> None:
+    """A file of the name of a disk, a device of another kind, a part of a disk."""
+    kernel = pair[0].kernel
+    harness.must(f"truncate -s 1M /dev/shm/{kernel}; modprobe zram num_devices=1; echo 1M > /sys/block/zram0/disksize")
+    try:
+        for module in ("stack_info", "device_info"):
+            found = harness.module(module, {"devices": [f"/dev/shm/{kernel}"]})
+            assert_error(found, f"/dev/shm/{kernel} is no block device that the kernel shows; the disks of this host are ")
+        found = harness.module("device_info", {"devices": ["/dev/zram0"]})
+        assert_error(found, "/dev/zram0 is no whole disk, but of the kind zram; the disks of this host are ")
+        assert_refused(harness, [stack(pair, "separate") | {"devices": [f"/dev/shm/{kernel}", pair[1].by_id]}], f"device /dev/shm/{kernel} is not there")
+    finally:
+        harness.run(f"rm /dev/shm/{kernel}; modprobe -r zram")
+
+
+def test_no_stacks_are_nothing_to_do(bench: Bench, harness: Harness, pair: list[Disk]) -> None:
+    with bench.untouched(*pair):
+        plan = harness.module("stack_plan", {"stacks": [], "verify": {}})
+    assert (plan["failed"], plan["steps"], plan["proofs"]) == (False, [], []) and plan["report"] == ["plumbline_stacks names no stack: nothing to do"]
+
+
+def test_all_mistakes_of_a_spec_are_told_at_once(harness: Harness) -> None:
+    volume = {"name": "data", "mount_options": ["noatme"], "mount": "/pl/a", "mode": 750}
+    spec = {"name": "log", "devices": ["a", "b"], "reserve": "10", "volumes": [volume]}
+    found = harness.module("stack_plan", {"stacks": [spec, {"name": "Other", "devices": ["c"], "volumes": [{"name": "x"}]}]})
+    assert_error(found, ".reserve: '10' has no unit", "(did you mean '10%'?)", "'noatme' is no mount option", ".mode: 750 is a number", "'Other' does not fit")
+    assert len(found["reasons"]) == 4 and "(and 3 more, of plumbline_stacks[log]" in found["msg"], found
