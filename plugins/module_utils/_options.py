@@ -26,19 +26,21 @@ UNKNOWN_OPTIONS = "unknown_mount_options"
 # The options that a mount of ext4 can be asked for, and shows as asked: fs/namespace.c, mount(8), fs/ext4/super.c, Documentation/admin-guide/ext4.rst.
 _FLAGS = frozenset(
     "acl async atime auto_da_alloc barrier block_validity bsddf bsdgroups defaults delalloc dev diratime dirsync dioread_lock dioread_nolock discard exec "
-    "grpid grpquota i_version init_itable iversion journal_async_commit journal_checksum lazytime minixdf _netdev noacl noatime noauto_da_alloc nobarrier "
+    "grpid grpquota i_version init_itable iversion journal_async_commit journal_checksum lazytime minixdf _netdev noatime noauto_da_alloc nobarrier "
     "noblock_validity nodelalloc nodev nodioread_nolock nodiratime nodiscard noexec nogrpid noinit_itable nojournal_checksum nolazytime no_mbcache nombcache "
-    "noquota no_prefetch_block_bitmaps norelatime nosuid nosymfollow nouid32 nouser nouser_xattr prjquota relatime rw strictatime suid sync sysvgroups "
+    "noquota no_prefetch_block_bitmaps norelatime nosuid nosymfollow nouid32 nouser relatime rw strictatime suid sync sysvgroups "
     "user_xattr usrquota".split()
 )
 # Those with a value: the pattern of it, and the words for it.
 _VALUES: Mapping[str, Tuple[str, str]] = {
-    **dict.fromkeys(("commit", "inode_readahead_blks", "max_batch_time", "max_dir_size_kb", "min_batch_time"), ("[0-9]{1,9}", "a whole number")),
-    **dict.fromkeys(("init_itable", "mb_optimize_scan", "resgid", "resuid", "stripe"), ("[0-9]{1,9}", "a whole number")),
+    **dict.fromkeys(("commit", "init_itable", "max_batch_time", "max_dir_size_kb", "min_batch_time"), ("[0-9]{1,9}", "a whole number")),
+    **dict.fromkeys(("resgid", "resuid"), ("[0-9]{1,9}", "a whole number")),
+    "stripe": ("[2-9]|[1-9][0-9]{1,8}", "a number of blocks above 1"),
     **dict.fromkeys(("context", "defcontext", "fscontext", "rootcontext"), (".+", "an SELinux context")),
-    "barrier": ("[01]", "0 or 1"),
+    **dict.fromkeys(("barrier", "mb_optimize_scan"), ("[01]", "0 or 1")),
     "data": ("journal|ordered|writeback", "journal, ordered or writeback"),
     "data_err": ("abort|ignore", "abort or ignore"),
+    "inode_readahead_blks": ("0|" + "|".join(str(1 << bit) for bit in range(31)), "0 or a power of two"),
     "dax": ("always|inode|never", "always, inode or never"),
     "journal_ioprio": ("[0-7]", "0 to 7"),
 }
@@ -48,6 +50,8 @@ _CANNOT_HOLD: Mapping[str, str] = {
         ("user", "users", "owner", "group"), "it lets others mount the volume, and no kernel shows it, so that no run could tell whether it holds"
     ),
     **dict.fromkeys(("bh", "nobh", "oldalloc", "orlov"), "the kernel ignores it"),
+    **dict.fromkeys(("noacl", "nouser_xattr"), "the kernel does not mount so any more"),
+    **dict.fromkeys(("prjquota",), "it wants a feature that the filesystem is not made with"),
     **dict.fromkeys(("mand", "nomand"), "the kernel has no mandatory locks any more"),
     **dict.fromkeys(("quiet", "silent", "loud"), "it is about the messages of one mount, and no kernel shows it"),
     **dict.fromkeys(("rbind", "move", "shared", "slave", "private", "unbindable"), "it is about another mount"),
@@ -55,17 +59,18 @@ _CANNOT_HOLD: Mapping[str, str] = {
 }
 
 # What the kernel shows for an option, where the two differ. Documentation/admin-guide/ext4.rst
-_SHOWN = {"barrier=0": "nobarrier", "dioread_lock": "nodioread_nolock"}
+_SHOWN = {"barrier=0": "nobarrier", "bsdgroups": "grpid", "dioread_lock": "nodioread_nolock", "no_mbcache": "nombcache"}
 # Options that ask for what is so anyway, or that only mount(8) reads: the kernel shows none of them (fs/proc_namespace.c, fs/ext4/super.c).
 _SILENT = frozenset(
-    "acl async atime auto_da_alloc barrier barrier=1 block_validity commit=0 commit=5 data=ordered data_err=ignore defaults delalloc dev dioread_nolock "
-    "diratime errors=continue exec i_version iversion journal_checksum max_batch_time=15000 min_batch_time=0 _netdev nodiscard nolazytime noquota "
-    "norelatime nouser relatime rw strictatime suid user_xattr".split()
+    "acl async atime auto_da_alloc barrier barrier=1 block_validity bsddf commit=0 commit=5 data=ordered data_err=ignore defaults delalloc dev "
+    "dioread_nolock diratime errors=continue exec init_itable init_itable=10 i_version iversion journal_checksum max_batch_time=15000 min_batch_time=0 "
+    "_netdev nodiscard nogrpid nolazytime noquota norelatime nouser relatime rw strictatime suid sysvgroups user_xattr".split()
 )
 # What a live mount should not have unasked, and what turns it off again where a remount would keep it, mount(8), ext4(5); empty where none does.
 _OPPOSITES: Mapping[str, str] = {
     "noatime": "relatime",
     "nodiratime": "diratime",
+    "grpid": "nogrpid",
     "lazytime": "nolazytime",
     "nodelalloc": "delalloc",
     "nobarrier": "barrier=1",
@@ -109,16 +114,17 @@ UNMOUNT_FIRST = "ext4 changes this by no remount, so neither the mount nor fstab
 
 
 def known_options() -> List[str]:
-    """An example of each option that is taken."""
-    examples = {"data": "ordered", "data_err": "abort", "dax": "never", "journal_ioprio": "5", "barrier": "1", "stripe": "32", "commit": "30"}
-    contexts = ("context", "defcontext", "fscontext", "rootcontext")  # want SELinux in the kernel
-    valued = ["%s=%s" % (name, examples.get(name, "1000" if len(name) > 12 else "1")) for name in _VALUES if name not in contexts]
-    return sorted([*_FLAGS, *valued])
+    """An example of each option that is taken, but for SELinux's, with what it cannot do without."""
+    needs = {"journal_async_commit": "journal_async_commit,data=journal"}
+    examples = {"data": "ordered", "data_err": "abort", "dax": "never", "inode_readahead_blks": "64", "max_dir_size_kb": "1000", "stripe": "32"}
+    valued = ["%s=%s" % (name, examples.get(name, "1")) for name in _VALUES if not name.endswith("context")]
+    return sorted([*(needs.get(flag, flag) for flag in _FLAGS), *valued])
 
 
 def option_drift(wanted: Sequence[str], live: Sequence[str]) -> Tuple[List[str], List[str]]:
     """Options that a live mount lacks, and those that it has unasked, as the kernel writes them."""
-    shown = [_SHOWN.get(option, option) for option in wanted if option not in _SILENT and not option.lower().startswith("x-")]
+    silent = ("x-", "journal_ioprio=")
+    shown = [_SHOWN.get(option, option) for option in wanted if option not in _SILENT and not option.lower().startswith(silent)]
     missing = [option for option in shown if option not in live]
     extra = [option for option in live if (option in _OPPOSITES or _is_commit(option)) and option not in shown]
     if any(map(_is_commit, shown)):  # another interval takes the place of the one that is there

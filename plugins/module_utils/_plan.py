@@ -199,7 +199,7 @@ def _plan_caches(plans: Sequence[StackPlan], seen: Observation) -> Optional[Dict
 def missing_packages(seen: Observation, stacks: Sequence[Stack], through: str) -> List[str]:
     """The packages that bring the tools which are wanted and not there."""
     wanted = ["sfdisk", "wipefs"] if _ORDER.index(through) >= 1 else ["wipefs"]
-    if _ORDER.index(through) >= 2 and any(stack.layout == "striped" for stack in stacks):
+    if _ORDER.index(through) >= 2 and any(stack.grouped for stack in stacks):
         wanted.append("lvm")
     if _ORDER.index(through) >= 3:
         wanted += ["mkfs.ext4", "mount"]
@@ -313,7 +313,7 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     plan.planned.append("partition")
     if plan.refusals or through == "partition":
         return
-    if spec.layout == "striped":
+    if spec.grouped:
         _plan_group(plan, seen)
         if not plan.refusals:
             _plan_volumes(plan, seen)
@@ -381,7 +381,7 @@ def _check_legs(plan: StackPlan, seen: Observation) -> None:
         plan.refusals += [
             "  %s: %d bytes (%s)" % (seen.nodes[leg.devno].name, leg.geometry.logical_bytes, seen.nodes[leg.devno].identity.model) for leg in plan.legs
         ]
-    if plan.spec.layout == "striped" and name in seen.taken_names and not seen.vg(name):
+    if plan.spec.grouped and name in seen.taken_names and not seen.vg(name):
         text = "%s: /dev/%s is %s, so that LVM makes no volume group of that name [name]; rename the stack, or remove that"
         plan.refusals.append(text % (name, name, seen.taken_names[name]))
     _check_controllers(plan, seen)
@@ -475,7 +475,10 @@ def _choose_sizes(plan: StackPlan, seen: Observation) -> None:
             raise PlumblineError("device %s of %s leaves %s after the reserve; wanted at least 16 MiB" % (node.name, human(node.size), human(max(leg.size, 0))))
     plan.data_start = max(data_alignment(leg.geometry) for leg in legs)
     plan.extent = spec.extent_bytes or max(extent_size(legs[0].size), plan.stripe)
-    if spec.layout == "striped" and legs[0].size // plan.extent > _MAX_EXTENTS:
+    if spec.layout == "linear" and plan.extent % plan.grain:
+        text = "layout 'linear': extents of %s are no multiple of the grain %s, so that a second volume would begin off it; use layout 'separate'"
+        raise PlumblineError(text % (human(plan.extent), human(plan.grain)))
+    if spec.grouped and legs[0].size // plan.extent > _MAX_EXTENTS:
         text = "extent_size: %s makes %d extents of a PV of %s, and LVM counts them in 32 bits; leave it out, or set a larger one"
         raise PlumblineError(text % (human(plan.extent), legs[0].size // plan.extent, human(legs[0].size)))
 
@@ -517,7 +520,7 @@ def _plan_partitions(plan: StackPlan, seen: Observation) -> None:
             "start_bytes": leg.start,
             "length_bytes": leg.size,
             "end_bytes": leg.start + leg.size,
-            "type_guid": TYPE_LVM if spec.layout == "striped" else TYPE_LINUX,
+            "type_guid": TYPE_LVM if spec.grouped else TYPE_LINUX,
             "guid": leg.entry.guid if leg.entry else partition_guid(spec.name, node.identity.key, leg.index),
             "name": "plumbline:%s:%d" % (spec.name, leg.index),
             "written": leg.entry is not None,
@@ -558,7 +561,7 @@ def _carry_on(plan: StackPlan, seen: Observation, leg: Leg, device: Dict[str, An
 def _inner_starts(plan: StackPlan, leg: Leg) -> List[int]:
     """Where our own volumes will begin on this leg, so that the blank proof looks there as well."""
     places, at = [leg.start], leg.start + plan.data_start
-    if plan.spec.layout == "striped":
+    if plan.spec.grouped:
         extents = _leg_extents(plan)
         for volume in plan.spec.volumes:
             places.append(at)
@@ -590,7 +593,7 @@ def _check_partition(plan: StackPlan, leg: Leg, node: Node) -> None:
             "%s (%d bytes)" % (human(leg.entry.size), leg.entry.size),
             "%s (%d bytes), by size and reserve" % (human(leg.size), leg.size),
         )
-    wanted_type, what = (TYPE_LVM, "LVM") if plan.spec.layout == "striped" else (TYPE_LINUX, "Linux filesystem")
+    wanted_type, what = (TYPE_LVM, "LVM") if plan.spec.grouped else (TYPE_LINUX, "Linux filesystem")
     if leg.entry.type.upper() != wanted_type.upper():
         text = "%s: partition '%s' on %s has the type %s; wanted %s (%s), by sfdisk --part-type %s %d %s"
         words = (plan.spec.name, leg.entry.name, node.name, leg.entry.type, wanted_type, what, node.path, leg.entry.number, wanted_type)
@@ -694,12 +697,17 @@ def _plan_volumes(plan: StackPlan, seen: Observation) -> None:
         if found:
             _check_lv(plan, volume, found, size)
             continue
-        summary = "LV %s/%s, %s over %d stripes of %s" % (spec.name, volume.name, human(size), len(plan.legs), human(plan.stripe))
+        summary = "LV %s/%s, %s %s" % (spec.name, volume.name, human(size), _shape(plan))
         plan.steps.append(_lv_step(plan, volume, size, False, summary))
     ours = {volume.name for volume in spec.volumes}
     others = sorted(lv.name for lv in seen.lvm.lvs if lv.vg == spec.name and lv.name not in ours)
     if others:
         plan.warnings.append("%s: VG '%s' holds LVs that are not in the spec and are left alone: %s" % (spec.name, spec.name, ", ".join(others)))
+
+
+def _shape(plan: StackPlan) -> str:
+    """How a volume is to lie on the legs."""
+    return "over %d stripes of %s" % (len(plan.legs), human(plan.stripe)) if plan.spec.layout == "striped" else "in one piece"
 
 
 def _lv_step(plan: StackPlan, volume: Volume, size: int, unfinished: bool, summary: str) -> Dict[str, Any]:
@@ -719,22 +727,23 @@ def _lv_step(plan: StackPlan, volume: Volume, size: int, unfinished: bool, summa
 
 def _check_lv(plan: StackPlan, volume: Volume, found: Lv, size: int) -> None:
     what = "LV %s/%s" % (found.vg, found.name)
-    if found.stripes != len(plan.legs) or set(found.kinds) != {"striped"}:
+    kind = "striped" if plan.spec.layout == "striped" else "linear"
+    if found.stripes != len(plan.legs) or set(found.kinds) != {kind}:
         layout = "%d stripes" % found.stripes if set(found.kinds) == {"striped"} else ", ".join(found.kinds)
-        _rebuild(plan, what, "a layout of %s" % layout, "%d stripes" % len(plan.legs))
+        _rebuild(plan, what, "a layout of %s" % layout, "%d stripes" % len(plan.legs) if kind == "striped" else kind)
     elif len(found.layouts) > 1:
         text = "segments of %s" % ", then ".join("%d stripes of %s" % (count, human(size)) for count, size in found.layouts)
         _rebuild(plan, what, text, "%d stripes of %s in all of it" % (len(plan.legs), human(plan.stripe)))
-    elif found.stripe_bytes != plan.stripe and (plan.spec.stripe_bytes or not _fits(found.stripe_bytes, plan.grain)):
+    elif kind == "striped" and found.stripe_bytes != plan.stripe and (plan.spec.stripe_bytes or not _fits(found.stripe_bytes, plan.grain)):
         _rebuild(plan, what, "stripes of %s" % human(found.stripe_bytes), human(plan.stripe))
     elif found.size != size:
         _rebuild(plan, what, "%s (%d bytes)" % (human(found.size), found.size), "%s (%d bytes)" % (human(size), size))
-    elif not found.active and found.stripe_bytes == plan.stripe and found.segments == 1:
+    elif not found.active and (kind == "linear" or found.stripe_bytes == plan.stripe) and found.segments == 1:
         # lvcreate writes the metadata first and activates then (lv_manip.c, _lv_create_an_lv()): what a kill leaves in between is just this.
         plan.steps.append(_lv_step(plan, volume, size, True, "activate %s, which was left inactive; what is on it is planned then" % what))
     elif not found.active:
         plan.refusals.append("%s: %s exists but is not active; run: lvchange -ay %s/%s" % (plan.spec.name, what, found.vg, found.name))
-    elif found.stripe_bytes != plan.stripe:
+    elif kind == "striped" and found.stripe_bytes != plan.stripe:
         plan.stripes[volume.name] = found.stripe_bytes
 
 
@@ -746,7 +755,7 @@ def _fits(stripe: int, grain: int) -> bool:
 
 
 def _volume_device(plan: StackPlan, seen: Observation, number: int, volume: Volume) -> Tuple[str, Optional[Node]]:
-    if plan.spec.layout == "striped":
+    if plan.spec.grouped:
         return "/dev/%s/%s" % (plan.spec.name, volume.name), seen.lv_node(plan.spec.name, volume.name)
     leg = sorted(plan.legs, key=lambda one: one.index)[number]
     return _part_path(leg, plan.spec.name, seen.nodes[leg.devno].identity.key), leg.node
@@ -773,7 +782,7 @@ def volume_births(plan: StackPlan, seen: Observation) -> List[int]:
 
 def _volume_legs(plan: StackPlan, number: int) -> List[Leg]:
     ordered = sorted(plan.legs, key=lambda one: one.index)
-    return ordered if plan.spec.layout == "striped" else [ordered[number]]
+    return ordered if plan.spec.grouped else [ordered[number]]
 
 
 def ext4_geometry(plan: StackPlan, number: int) -> Tuple[int, int]:

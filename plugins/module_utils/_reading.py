@@ -36,7 +36,7 @@ def questions(stacks: Sequence[Stack], prove: bool = True) -> Questions:
         files=tuple(drop_in_files(stacks)),
         users=tuple(volume.owner for volume in volumes if volume.owner),
         groups=tuple(volume.group for volume in volumes if volume.group),
-        volumes=tuple((stack.name, volume.name) for stack in stacks if stack.layout == "striped" for volume in stack.volumes),
+        volumes=tuple((stack.name, volume.name) for stack in stacks if stack.grouped for volume in stack.volumes),
         full_proof=any(stack.blank_proof == "full" for stack in stacks),
         prove=prove,
     )

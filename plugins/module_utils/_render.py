@@ -26,14 +26,14 @@ def draw_wanted(plan: StackPlan, seen: Observation) -> List[str]:
     """The stack as the plan would leave it."""
     spec = plan.spec
     grains = {leg.geometry.grain.source for leg in plan.legs}
-    shape = "striped over %d devices, stripe %s" % (len(plan.legs), human(plan.stripe)) if spec.layout == "striped" else "one filesystem per device"
-    lines = ["%s: %s, grain %s (%s)" % (spec.name, shape, human(plan.grain), "; ".join(sorted(grains)))]
+    shape = {"striped": "striped over %d devices, stripe %s" % (len(plan.legs), human(plan.stripe)), "linear": "volumes on one device"}
+    lines = ["%s: %s, grain %s (%s)" % (spec.name, shape.get(spec.layout, "one filesystem per device"), human(plan.grain), "; ".join(sorted(grains)))]
     for leg in sorted(plan.legs, key=lambda one: one.index):
         node = seen.nodes[leg.devno]
         lines.append("  %s  %s  %s  %s" % (node.name, node.identity.model or node.kind, node.identity.serial or "-", human(node.size)))
         lines.append("    %s + %s  partition plumbline:%s:%d" % (human(leg.start), human(leg.size), spec.name, leg.index))
         lines.append("    %s at the end  reserve" % human(node.size - leg.start - leg.size))
-    if spec.layout == "striped":
+    if spec.grouped:
         lines.append("  VG %s  extents of %s, data at %s of each partition" % (spec.name, human(plan.extent), human(plan.data_start)))
     for number, volume in enumerate(spec.volumes):
         lines += _draw_volume(plan, number, volume)
@@ -43,10 +43,11 @@ def draw_wanted(plan: StackPlan, seen: Observation) -> List[str]:
 def _draw_volume(plan: StackPlan, number: int, volume: Volume) -> List[str]:
     stride, width = ext4_geometry(plan, number)
     lines = []
-    if plan.spec.layout == "striped":
+    if plan.spec.grouped:
         size = plan.sizes.get(volume.name, 0)
         stripe = plan.stripes.get(volume.name, plan.stripe)
-        lines.append("    LV %s  %s, %d stripes of %s" % (volume.name, human(size), len(plan.legs), human(stripe)))
+        stripes = ", %d stripes of %s" % (len(plan.legs), human(stripe)) if plan.spec.layout == "striped" else ""
+        lines.append("    LV %s  %s%s" % (volume.name, human(size), stripes))
     where = "on partition %d" % number if plan.spec.layout == "separate" else "on LV %s" % volume.name
     lines.append("      ext4 '%s' %s  blocks of %d, stride %d, stripe_width %d" % (volume.label, where, BLOCK, stride, width))
     if volume.mount:

@@ -35,7 +35,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import (
 
 VARIABLES = ("plumbline_stacks", "plumbline_verify", "plumbline_install", "plumbline_hosts")
 OWN_PREFIX = "plumbline_x_"  # of variables that users compose specs from; nothing here reads them
-LAYOUTS = ("striped", "separate")
+LAYOUTS = ("striped", "linear", "separate")
 THROUGH = ("write_cache", "partition", "striped_lvm", "filesystem")
 CACHE_STATES = ("keep", "on", "off")
 DISCARD_POLICIES = ("timer", "none")
@@ -67,7 +67,9 @@ _SIGNATURE = re.compile(r"[0-9a-f]{32}")
 _MODE = re.compile(r"[0-7]{3,4}")
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]{1,200}\.(?:service|socket|target|slice|scope|timer|mount)")
 _LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,16}")
-_DEVICE = re.compile(r"[A-Za-z0-9_.:+=,@#%-]{1,200}")
+_TEST_IDENTITY = re.compile(r"[A-Za-z0-9_.:+=,@#%-]{1,200}")
+# What udev leaves of a drive's own words: these, others escaped as \x20, and letters of any language (systemd, src/shared/device-nodes.c).
+_DEVICE = re.compile(r"(?:[A-Za-z0-9_.:+=,@#% -]|\\x[0-9a-f]{2}|[^\x00-\x7f]){1,255}")
 _CONTEXT = re.compile(r"[A-Za-z0-9_]+:[A-Za-z0-9_]+:[A-Za-z0-9_]+(?::[A-Za-z0-9_:.,-]+)?")
 
 _STACK_KEYS = (
@@ -163,6 +165,11 @@ class Stack(NamedTuple):
     write_cache: str = "keep"
     power_loss_protection: Tuple[str, ...] = ()  # serials of drives of which the operator states it
     erase: Tuple[Erase, ...] = ()
+
+    @property
+    def grouped(self) -> bool:
+        """Whether its volumes are LVs of a volume group of its name, and no partitions."""
+        return self.layout != "separate"
 
 
 def check_variables(names: Sequence[str]) -> None:
@@ -336,8 +343,13 @@ def _check_layout(stack: Stack, entry: Mapping[str, Any], where: str, faults: Fa
     if _DEVICE_NODE.fullmatch(stack.name):
         text = "%s.name: a volume group is a directory below /dev, and '%s' is a name that the kernel or udev uses there; choose another"
         faults.lines.append(text % (where, stack.name))
-    if stack.legs < 2:
-        faults.lines.append("%s.devices: a stripe wants two devices or more; found %d; use layout 'separate' for one" % (where, stack.legs))
+    if stack.layout == "linear" and stack.legs != 1:
+        faults.lines.append("%s.devices: layout 'linear' is for one device; found %d; use layout 'striped' for several" % (where, stack.legs))
+    if stack.layout == "linear" and "stripe_size" in entry:
+        faults.lines.append("%s.stripe_size: layout 'linear' has no stripes; leave it out" % where)
+    if stack.layout == "striped" and stack.legs < 2:
+        text = "%s.devices: a stripe wants two devices or more; found %d; use layout 'linear' or 'separate' for one"
+        faults.lines.append(text % (where, stack.legs))
     if stripe and not is_power_of_two(stripe):
         low = 1 << (stripe.bit_length() - 1)
         text = "%s.stripe_size: %s is no power of two, and LVM takes only those; the nearest are %s and %s"
@@ -369,7 +381,7 @@ def _read_device(raw: Any, where: str) -> DeviceName:
             raise PlumblineError("%s: 'path' is missing" % where)
         raw = entry["path"]
         if "test_identity" in entry:
-            test_identity = _match(entry["test_identity"], _DEVICE, where + ".test_identity", "a word of letters, digits and _ . : -")
+            test_identity = _match(entry["test_identity"], _TEST_IDENTITY, where + ".test_identity", "a word of letters, digits and _ . : -")
     if not isinstance(raw, str):
         raise PlumblineError("%s: found %s; wanted a name below /dev/disk/by-id" % (where, kind(raw)))
     name = raw
@@ -455,7 +467,7 @@ def _read_volumes(raw: Any, stack: str, layout: str, accept: Sequence[str], wher
     volumes = tuple(volume for volume in read if volume is not None)
     _unique([volume.name for volume in volumes], where + ": two volumes are named '%s'", faults)
     total = round(sum(volume.percent for volume in volumes), 6)  # 11.3 + 12.8 + 16.8 + 24 + 20.9 + 14.2 is more in binary
-    if layout == "striped" and total > 100:
+    if layout != "separate" and total > 100:
         shares = " + ".join("%g%%" % volume.percent for volume in volumes if volume.percent)
         faults.lines.append("%s: the sizes add up to %g%% (%s); wanted at most 100%%" % (where, total, shares))
     faults.tell()
@@ -478,7 +490,7 @@ def _read_volume(raw: Any, stack: str, layout: str, accept: Sequence[str], count
     name = ""
     if "name" in entry:
         name = faults.take("", _match, entry["name"], _VOLUME_NAME, where + ".name", "a lower-case letter, then at most 31 lower-case letters, digits or _")
-    if layout == "striped" and _LVM_NAME.fullmatch(name):
+    if layout != "separate" and _LVM_NAME.fullmatch(name):
         faults.lines.append("%s.name: '%s' is a name that LVM keeps for itself; choose another" % (where, name))
     where = where[: where.rindex("[")] + "[%s]" % name if name else where
     words = {key: faults.take("", _match, entry[key], pattern, "%s.%s" % (where, key), fit) for key, (pattern, fit) in _WORDS.items() if key in entry}

@@ -274,7 +274,7 @@ def claims_of_link(path: str) -> Tuple[str, ...]:
     udev writes a character that has no place in a name as _, so that two serials can ask for one name. It keeps an entry for each device that does
     in /run/udev/links (systemd, src/udev/udev-node.c).
     """
-    name = path[len("/dev") :].replace("\\", "\\x5c").replace("/", "\\x2f")
+    name = path[len("/dev/") :].replace("\\", "\\x5c").replace("/", "\\x2f")
     try:
         return tuple(sorted(entry[1:] for entry in os.listdir("/run/udev/links/" + name) if entry.startswith("b")))
     except OSError:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from labkit.bench import Bench, Disk, pool
+from labkit.bench import Bench, Disk, forget_partitions, pool
 from labkit.harness import Harness
 from labkit.roles import Task
 from labkit.runs import (
@@ -133,7 +133,7 @@ def test_a_table_that_was_cut_off_is_written_again(harness: Harness, undisturbed
     end = int(harness.must(f"blockdev --getsize64 {legs[1].path}"))
     for at, length in list(PIECES.values())[left:]:
         harness.must(f"dd if=/dev/zero of={legs[1].path} bs=512 seek={at % end // 512} count={length // 512} conv=notrunc,fsync status=none")
-    harness.run(f"partx --delete {legs[1].path}; udevadm settle")
+    forget_partitions(harness, legs[1])
     (device,) = next_plan(harness, spec)["steps"][0]["devices"]
     assert (device["serial"], device["unfinished"], device["written"]) == (legs[1].serial, True, False)
     carry_on(harness, spec)
@@ -153,7 +153,7 @@ def test_a_table_that_was_cut_off_beside_other_data_is_refused(bench: Bench, har
     spec = spec_of(legs, "one")
     harness.apply(next_plan(harness, spec)["steps"][:1])
     harness.must(f"dd if=/dev/zero of={legs[1].path} bs=512 count=2 conv=notrunc,fsync status=none")
-    harness.run(f"partx --delete {legs[1].path}; udevadm settle")
+    forget_partitions(harness, legs[1])
     harness.must(f"printf x | dd of={legs[1].path} bs=1 seek={at} conv=notrunc,fsync status=none")
     with bench.untouched():
         plan = harness.module("stack_plan", spec)

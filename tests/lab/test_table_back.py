@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from labkit.bench import Disk, pool
+from labkit.bench import Disk, forget_partitions, pool
 from labkit.guides import follow
 from labkit.harness import HOME, Harness
 from labkit.specs import stack
@@ -36,9 +36,7 @@ def lose(harness: Harness, disk: Disk) -> None:
     size = int(harness.must(f"blockdev --getsize64 {disk.path}"))
     for at in (0, size // MIB - 1):
         harness.must(f"dd if=/dev/zero of={disk.path} bs=1M count=1 seek={at} conv=notrunc,fsync status=none")
-    harness.must("udevadm settle")
-    harness.run(f"partx --delete {disk.path}; udevadm settle")
-    assert harness.must(f"lsblk --noheadings --raw --output NAME {disk.path}").split() == [disk.kernel], "something still uses its partitions"
+    forget_partitions(harness, disk)
 
 
 def content(harness: Harness, disk: Disk) -> str:

@@ -52,6 +52,12 @@ def best_link(links: Sequence[str]) -> str:
     return min(links, key=lambda link: (link.startswith(("wwn-", "nvme-nvme.", "nvme-eui.")), link.endswith("_1"), len(link), link))
 
 
+def forget_partitions(harness: Harness, disk: Disk) -> None:
+    """The kernel shows no partition any more of a disk whose table was destroyed. Under the disk's lock udev has none of them open meanwhile."""
+    drop = f"udevadm settle; flock {disk.path} partx --delete {disk.path} 2>/dev/null || true; udevadm settle"
+    harness.must(f"{drop}; test $(lsblk --noheadings --raw --output NAME {disk.path} | wc -l) = 1")
+
+
 class Bench:
     """One machine. Every change of it goes through the lab's own code, under the lab's lock."""
 

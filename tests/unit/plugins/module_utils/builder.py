@@ -236,8 +236,9 @@ class Host:
         assert each % vg.extent_bytes == 0, "lvcreate would round the size up"
         assert used + each <= min(pv.extents for pv in pvs) * vg.extent_bytes, "lvcreate would find no room"
         legs = tuple((pv.devno, pv.data_start + used) for pv in pvs)
-        self.mapped("%s-%s" % (vg.name, step["lv"]), [Segment(0, step["size_bytes"], "striped", step["stripe_bytes"], legs)])
-        lv = Lv(vg.name, step["lv"], step["size_bytes"], step["stripes"], step["stripe_bytes"], 1, ("striped",))
+        kind = "striped" if step["stripes"] > 1 else "linear"
+        self.mapped("%s-%s" % (vg.name, step["lv"]), [Segment(0, step["size_bytes"], kind, step["stripe_bytes"], legs)])
+        lv = Lv(vg.name, step["lv"], step["size_bytes"], step["stripes"], step["stripe_bytes"], 1, (kind,))
         self.seen.lvm = self.seen.lvm._replace(lvs=self.seen.lvm.lvs + (lv,))
         self._used[vg.name] = used + each
 

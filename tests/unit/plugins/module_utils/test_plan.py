@@ -1310,6 +1310,47 @@ def test_a_mount_inside_another_stacks_volume():
     assert plan.refusals == []
 
 
+# --- one device with several volumes ----------------------------------------------------------------
+
+
+def alone(**more):
+    host = Host()
+    host.disk(**more)
+    return host, spec(host, layout="linear")
+
+
+def test_a_linear_stack(monkeypatch):
+    host, stacks = alone()
+    plan = make_plan(stacks, host.seen)
+    assert plan.refusals == [] and actions(plan) == FULL
+    data = plan.steps[2]
+    assert (data["stripes"], data["stripe_bytes"]) == (1, 0) and data["summary"].endswith(" in one piece")
+    assert "stride=1,stripe_width=1" in plan.steps[4]["options"], "the grain of 4 KiB"
+    assert plan.steps[0]["devices"][0]["type_guid"] == "E6D6D379-F507-44C2-A23C-238F2A3DF928"
+    host.build(stacks)
+    assert make_plan(stacks, host.seen).steps == []
+
+
+@pytest.mark.parametrize("limit", range(1, 7))
+def test_a_linear_stack_carries_on(limit):
+    host, stacks = alone()
+    host.build(stacks, limit=limit)
+    left = actions(make_plan(stacks, host.seen))
+    assert left == FULL[limit:]
+
+
+def test_a_linear_stack_on_a_grain_that_no_extent_fits():
+    host, stacks = alone(limits=Limits(4096, 4096, 96 * KIB, 0, 0))
+    assert "no multiple of the grain 96 KiB" in refusals(stacks, host)[0]
+
+
+def test_a_striped_volume_is_no_linear_one():
+    host, stacks = alone()
+    host.build(stacks)
+    host.seen.lvm = host.seen.lvm._replace(lvs=tuple(lv._replace(kinds=("striped",), stripes=2, stripe_bytes=65536) for lv in host.seen.lvm.lvs))
+    assert "LV pgdata/data has a layout of 2 stripes; wanted linear" in refusals(stacks, host)[0]
+
+
 # --- packages --------------------------------------------------------------------------------------
 
 

@@ -92,10 +92,10 @@ BAD = [
     (stack(name=None), "plumbline_stacks[0].name: 'None' does not fit; wanted a lower-case letter, then at most 19 lower-case letters, digits or _"),
     (stack(name=True), "plumbline_stacks[0].name: 'True' does not fit; wanted a lower-case letter, then at most 19 lower-case letters, digits or _"),
     # layout
-    (stack(layout="stripped"), S + ".layout: 'stripped' is not known (did you mean 'striped'?); wanted one of striped, separate"),
-    (stack(layout="raid0"), S + ".layout: 'raid0' is not known (did you mean 'striped'?); wanted one of striped, separate"),
-    (stack(layout=None), S + ".layout: 'None' is not known; wanted one of striped, separate"),
-    (stack(devices=["nvme-FLASH_1"]), S + ".devices: a stripe wants two devices or more; found 1; use layout 'separate' for one"),
+    (stack(layout="stripped"), S + ".layout: 'stripped' is not known (did you mean 'striped'?); wanted one of striped, linear, separate"),
+    (stack(layout="raid0"), S + ".layout: 'raid0' is not known (did you mean 'striped'?); wanted one of striped, linear, separate"),
+    (stack(layout=None), S + ".layout: 'None' is not known; wanted one of striped, linear, separate"),
+    (stack(devices=["nvme-FLASH_1"]), S + ".devices: a stripe wants two devices or more; found 1; use layout 'linear' or 'separate' for one"),
     (stack(layout="separate", stripe_size="64KiB"), V + ".size: layout 'separate' gives a volume its whole partition; leave it out and set 'reserve'"
      + more(1, S + ".volumes[wal].size")),
     (
@@ -156,7 +156,7 @@ BAD = [
         ".devices.min_size: '900GB' "
         "has the unit 'GB'; "
     ) + UNITS + " (did you mean '900GiB'?)"),
-    (stack(devices={"model": "X", "count": 1}), S + ".devices: a stripe wants two devices or more; found 1; use layout 'separate' for one"),
+    (stack(devices={"model": "X", "count": 1}), S + ".devices: a stripe wants two devices or more; found 1; use layout 'linear' or 'separate' for one"),
     # reserve
     (stack(reserve="100%"), S + ".reserve: 100% leaves too little of the device; wanted at most 90%"),
     (stack(reserve="91%"), S + ".reserve: 91% leaves too little of the device; wanted at most 90%"),
@@ -369,6 +369,37 @@ def test_a_trailing_newline_is_no_part_of_a_word(raw):
     """As a YAML block scalar leaves one; it would end up in fstab or in a file's name."""
     with pytest.raises(PlumblineError):
         read_stacks(raw)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ata-KINGSTON SV300_50026B77", "scsi-SATA\\x20DISK_1", "usb-Мой_диск-0:0", "nvme-eui.0025385391b15a3f", "wwn-0x5000c500a1b2c3d4"],
+)
+def test_names_as_udev_makes_them(name):
+    assert read_stacks(stack(devices=[name, "b"]))[0].devices[0].path == "/dev/disk/by-id/" + name
+
+
+def linear(**more):
+    return stack(**{"layout": "linear", "devices": ["nvme-A"], **more})
+
+
+def test_one_device_with_several_volumes():
+    (found,) = read_stacks(linear(extent_size="4MiB"))
+    assert (found.layout, found.grouped, found.legs, len(found.volumes)) == ("linear", True, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "raw, line",
+    [
+        (linear(devices=["a", "b"]), S + ".devices: layout 'linear' is for one device; found 2; use layout 'striped' for several"),
+        (linear(stripe_size="64KiB"), S + ".stripe_size: layout 'linear' has no stripes; leave it out"),
+        (linear(name="disk"), (
+            "plumbline_stacks[disk].name: a volume group is a directory below /dev, and 'disk' is a name that the kernel or udev uses there; choose another"
+        )),
+    ],
+)  # fmt: skip
+def test_what_one_device_does_not_take(raw, line):
+    assert refusal(raw) == line
 
 
 def test_no_stacks_are_nothing_to_do():

@@ -54,3 +54,25 @@ def test_a_linear_array_is_one_member_behind_the_other(monkeypatch):
 def test_arrays(monkeypatch, level, more, chunk, legs):
     (found,) = array(monkeypatch, members(2, level=level, **more))
     assert (found.kind, found.chunk, len(found.legs)) == (level, chunk, legs)
+
+
+def test_serials_that_differ_in_bytes_that_are_no_text(tmp_path):
+    said = []
+    for raw in (b"AB\xff1\n", b"AB\xfe1\n", b"\xc3\xa9\n", b"  A B  \0\n"):
+        (tmp_path / "serial").write_bytes(raw)
+        said.append(_sysfs._printable(str(tmp_path / "serial")))
+    assert said == ["AB\\xff1", "AB\\xfe1", "é", "A B"]
+
+
+def test_who_asks_udev_for_a_name(monkeypatch):
+    records = {r"/run/udev/links/disk\x2fby-id\x2fnvme-A_B": ["b259:1", "b259:0", ".#tmp"], r"/run/udev/links/disk\x2fby-id\x2fodd\x5cx20": ["b8:0"]}
+
+    def listdir(path):
+        if path not in records:
+            raise FileNotFoundError(path)
+        return records[path]
+
+    monkeypatch.setattr(_sysfs.os, "listdir", listdir)
+    assert _sysfs.claims_of_link("/dev/disk/by-id/nvme-A_B") == ("259:0", "259:1")
+    assert _sysfs.claims_of_link("/dev/disk/by-id/odd\\x20") == ("8:0",)
+    assert _sysfs.claims_of_link("/dev/disk/by-id/none") == ()
