@@ -76,18 +76,34 @@ def _user():
         return str(os.getuid())
 
 
+# What Python 3.6 says of a module of ours, and of most of Ansible's own.
+_TOO_OLD = "future feature annotations is not defined"
+_NEWER = (
+    "the Python that Ansible uses on this host is older than 3.7; set ansible_python_interpreter to a newer one, for example /usr/bin/python3.11"
+    " (dnf install python3.11)"
+)
+
+
+def explained(result):
+    """A result whose failure is that the host's Python is too old says so in one line."""
+    words = " ".join(str(result.get(key, "")) for key in ("msg", "module_stderr", "module_stdout", "exception"))
+    return {"failed": True, "changed": False, "msg": _NEWER} if result.get("failed") and _TOO_OLD in words else result
+
+
 class ActionModule(ActionBase):
     """Fills in who asks, where a lease is asked for."""
 
     TRANSFERS_FILES = False
     _requires_connection = True
+    # A full blank proof takes hours. In the background the host's answer is not asked again for a holder that is gone: it is told.
+    _supports_async = True
 
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
         arguments = dict(self._task.args)
         lease = arguments.get("lease")
         if not isinstance(lease, dict):
-            return self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
+            return explained(self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val))
         # A task runs in a process of its own, whose parent is the run.
         own = {"controller": f"{_user()}@{platform.node()}", "process": name_process(os.getppid())}
         arguments["lease"] = {**own, **lease}
@@ -96,4 +112,4 @@ class ActionModule(ActionBase):
         if isinstance(holder, dict) and is_gone(str(holder.get("process", ""))):
             arguments["lease"]["gone"] = str(holder.get("run", ""))
             result = self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
-        return result
+        return explained(result)

@@ -20,9 +20,10 @@ import fcntl
 import mmap
 import os
 import struct
+import syslog
 import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._blank import PROOF_SAMPLE, proof_spans
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof
@@ -132,11 +133,33 @@ def prove_blank(
         if between:
             cut = [(max(at, between[0]), min(at + length, between[1])) for at, length in chunks]
             chunks = [(first, end - first) for first, end in cut if first < end]
-        fault = _first_fault(own, [(offset + at, length) for at, length in chunks], buffer, blanks, tuple(tails))
+        tell = _Progress(path, sum(length for _at, length in chunks))
+        fault = _first_fault(own, [(offset + at, length) for at, length in chunks], buffer, blanks, tuple(tails), tell)
     finally:
         if fd < 0:
             os.close(own)
     return BlankProof(sum(length for _offset, length in chunks), len(samples), (fault,) if fault else ())
+
+
+TELL_SECONDS = 30.0
+
+
+class _Progress:
+    """How far the proof of a device is, in the host's log: a full one takes hours, and whoever waits for it sees nothing else."""
+
+    def __init__(self, path: str, total: int) -> None:
+        self.path, self.total, self.read = path, max(total, 1), 0
+        self.began = self.told = time.monotonic()
+
+    def __call__(self, length: int) -> None:
+        self.read += length
+        now = time.monotonic()
+        if now - self.told >= TELL_SECONDS:
+            self.told = now
+            rate = self.read / (now - self.began)
+            left = (self.total - self.read) / rate / 60
+            text = "plumbline: blank proof of %s: %d %%, %s of %s at %s/s, %d minutes left"
+            syslog.syslog(text % (self.path, 100 * self.read // self.total, human(self.read), human(self.total), human(int(rate)), left))
 
 
 def _filled(byte: bytes) -> mmap.mmap:
@@ -147,7 +170,9 @@ def _filled(byte: bytes) -> mmap.mmap:
     return filled
 
 
-def _first_fault(fd: int, chunks: Sequence[Tuple[int, int]], buffer: mmap.mmap, blanks: Sequence[mmap.mmap], tails: Tuple[bytes, ...]) -> str:
+def _first_fault(
+    fd: int, chunks: Sequence[Tuple[int, int]], buffer: mmap.mmap, blanks: Sequence[mmap.mmap], tails: Tuple[bytes, ...], tell: Callable[[int], None]
+) -> str:
     """The first thing in the chunks (offset, length) that is not blank, as a sentence; empty where there is none.
 
     The C library compares in place, and other threads run meanwhile: a copy of each chunk would cost more than its read.
@@ -161,6 +186,7 @@ def _first_fault(fd: int, chunks: Sequence[Tuple[int, int]], buffer: mmap.mmap, 
             got = os.preadv(fd, views[length], offset)
         except OSError as fault:
             return "byte %d could not be read: %s" % (offset, fault.strerror or fault)
+        tell(length)
         if got != length:
             return "byte %d could not be read: the device ended early" % (offset + got)
         if differ(here, zero, length) and all(differ(here, other, length) for other in others):

@@ -103,6 +103,9 @@ def steps_report(plan: Plan) -> List[str]:
         lines.append("step %d: %s" % (number, step["summary"]))
         for device in step["devices"] if step["action"] == "partition" else ():
             lines += ["  erases of %s (%s): %s" % (device["device"], device["serial"], what) for what in device["removes"]]
+    fresh = [mount["path"] for step in plan.steps if step["action"] == "mount" for mount in step["mounts"] if "mounted" in mount["changes"]]
+    if fresh:
+        lines.append("give a database a directory below %s, not the mount point itself, which holds lost+found" % " or ".join(fresh))
     return lines
 
 

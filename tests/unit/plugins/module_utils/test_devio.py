@@ -117,6 +117,19 @@ def test_one_byte_anywhere_under_a_full_proof(sparse):
         assert prove_blank(path, size, full=True).faults
 
 
+def test_a_long_proof_tells_how_far_it_is(sparse, monkeypatch):
+    told = []
+    monkeypatch.setattr(_devio.syslog, "syslog", told.append)
+    monkeypatch.setattr(_devio, "TELL_SECONDS", 0.0)
+    path = sparse(5 * MIB)
+    assert _devio.prove_blank(str(path), 5 * MIB, full=True).faults == ()
+    assert told and told[-1].startswith("plumbline: blank proof of %s: 100 %%, 5 MiB of 5 MiB at " % path) and told[-1].endswith("/s, 0 minutes left")
+    monkeypatch.setattr(_devio, "TELL_SECONDS", 3600.0)
+    told.clear()
+    _devio.prove_blank(str(path), 5 * MIB, full=True)
+    assert told == []
+
+
 def test_both_ends_of_a_large_device(sparse):
     size = 4 * GIB
     for at in (0, 100, PROOF_END - 1, size - PROOF_END, size - 1, size - 512):

@@ -251,3 +251,23 @@ def test_a_record_that_says_nothing(plans, tmp_path, text):
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "making.json").write_text(text)
     assert _record.load_making() == []
+
+
+# --- what the host cannot run -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["msg", "module_stderr", "exception"])
+def test_a_host_whose_python_is_too_old_is_told_in_one_line(key):
+    """Python 3.6 cannot compile a module of ours: a traceback, without this."""
+    said = "Traceback (most recent call last):\n  File \"<stdin>\", line 12\nSyntaxError: future feature annotations is not defined\n"
+    found = stack_plan.explained({"failed": True, "rc": 1, key: said})
+    assert found["failed"] and "\n" not in found["msg"] and "ansible_python_interpreter" in found["msg"] and "older than 3.7" in found["msg"]
+
+
+@pytest.mark.parametrize("result", [{"failed": True, "msg": "refused: nothing was written."}, {"changed": False, "msg": "annotations"}])
+def test_other_results_stay_as_they_are(result):
+    assert stack_plan.explained(result) is result
+
+
+def test_it_can_run_in_the_background():
+    assert stack_plan.ActionModule._supports_async
