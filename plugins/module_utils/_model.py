@@ -232,6 +232,7 @@ class PathState(NamedTuple):
     way: Tuple[Part, ...] = ()
     other: bool = False  # the root of another filesystem than that of the directory above
     fault: str = ""  # why it could not be read
+    read_only: str = ""  # the directory above that would have to take it and is on a filesystem that is mounted read-only
 
 
 class Ends(NamedTuple):
@@ -301,6 +302,8 @@ class Observation:
     members: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # device of a filesystem over several → all of its devices
     making: List[str] = field(default_factory=list)  # UUIDs of filesystems that a run was about to make, by the host's record
     twice_named: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # path that the user named → all devices that ask udev for it, where several do
+    fstab_fault: str = ""  # why /etc/fstab could not be written
+    kernel_lacks: Tuple[str, ...] = ()  # of the device mapper and ext4: what the running kernel has not loaded and has no modules for
     taken_names: Dict[str, str] = field(default_factory=dict)  # name of a VG that is to be → what has it below /dev
     covers: Dict[str, str] = field(default_factory=dict)  # mount point of a block device → the filesystem that was mounted over it
     drop_ins: Dict[str, str] = field(default_factory=dict)  # file → text, of those that the spec asks about

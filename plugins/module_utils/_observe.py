@@ -427,7 +427,49 @@ def _what_has_the_name(vg: str) -> str:
     return "a directory that holds %s" % ("%d entries" % len(entries) if entries else "nothing")
 
 
+def _is_read_only(directory: str) -> bool:
+    return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+
+
+def _fstab_fault() -> str:
+    """Why fstab could not be replaced; empty where it could."""
+    path = os.path.realpath("/etc/fstab")
+    home = os.path.dirname(path)
+    if _is_read_only(home):
+        return "%s is on a filesystem that is mounted read-only" % home
+    for one in (path, home):
+        with contextlib.suppress(OSError):  # not there, or on a filesystem without attributes
+            fd = os.open(one, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if _devio.is_immutable(fd):
+                    return "%s is immutable (lsattr -d %s)" % (one, one)
+            finally:
+                os.close(fd)
+    return ""
+
+
+def _above_read_only(path: str) -> str:
+    """The directory in which a path would have to be made, where it cannot be for being mounted read-only; empty where the path is there."""
+    if os.path.lexists(path):
+        return ""
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path if _is_read_only(path) else ""
+
+
+# What a stack needs of the kernel: a word of a file below /proc that is there when it is loaded.
+_KERNEL = (("device-mapper", "/proc/misc"), ("ext4", "/proc/filesystems"))
+
+
+def _kernel_lacks() -> Tuple[str, ...]:
+    """What is not loaded, and cannot be since the running kernel's modules are gone: a new kernel was installed, and the host not booted since."""
+    if os.path.isdir("/lib/modules/" + os.uname().release):
+        return ()
+    return tuple(word for word, path in _KERNEL if word not in _sysfs.read_text(path).split())
+
+
 def _read_host(seen: Observation, ask: Questions) -> None:
+    seen.fstab_fault, seen.kernel_lacks = _fstab_fault(), _kernel_lacks()
     names = {vg: _what_has_the_name(vg) for vg, _lv in ask.volumes}
     seen.taken_names = {vg: what for vg, what in names.items() if what}
     seen.in_force = _sysfs.read_in_force(seen.nodes, seen.mounts)
@@ -435,7 +477,7 @@ def _read_host(seen: Observation, ask: Questions) -> None:
     seen.accepted = _record.load_accepted()
     seen.making = _record.load_making()
     for path in ask.mounts:
-        seen.directories[path] = read_path(path)._replace(way=walk(path))
+        seen.directories[path] = read_path(path)._replace(way=walk(path), read_only=_above_read_only(path))
     for path in ask.files:
         seen.drop_ins[path] = _sysfs.read_text(path)
     seen.users = _numbers_of(ask.users, _uid)

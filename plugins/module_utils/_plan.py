@@ -323,7 +323,27 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     _plan_filesystems(plan, seen)
     if not plan.refusals:
         _plan_mounts(plan, seen)
+        _check_host(plan, seen)
     plan.planned += ["filesystem", "mount"]
+
+
+def _check_host(plan: StackPlan, seen: Observation) -> None:
+    """Refuse what the last steps of this plan would fail by, when the tables are written already."""
+    name = plan.spec.name
+    mounts = [mount for step in plan.steps if step["action"] == "mount" for mount in step["mounts"]]
+    if seen.fstab_fault and any(change.startswith("fstab") for mount in mounts for change in mount["changes"]):
+        plan.refusals.append("%s: /etc/fstab could not be written: %s; mend that first" % (name, seen.fstab_fault))
+    for mount in mounts:
+        state = seen.directories.get(mount["path"])
+        inside = any(mount["path"].startswith(other + "/") for other in plan.host_mounts)
+        if state and state.read_only and not inside:
+            text = "%s: mount point %s could not be made: %s is on a filesystem that is mounted read-only; make it there yourself, or name another"
+            plan.refusals.append(text % (name, mount["path"], state.read_only))
+    needs = {"device-mapper": ("volume_group", "logical_volume"), "ext4": ("mount",)}
+    for word in seen.kernel_lacks:
+        if any(step["action"] in needs[word] for step in plan.steps):
+            text = "%s: the running kernel has not loaded %s, and its modules are gone: was another kernel installed since? Boot that, and run again"
+            plan.refusals.append(text % (name, word))
 
 
 def _choose_erased(plan: StackPlan, seen: Observation) -> None:

@@ -52,7 +52,8 @@ _DEVICE_NODE = re.compile(
     r"initctl|input|ipmi|kfd|kmem|kmsg|kvm|log|loop_control|lp|mapper|md|mei|mem|mqueue|msr|net|ntb|null|nvidia|nvram|parport|port|ppp|pps|psaux|ptmx|ptp|pts|"
     r"random|raw|rfkill|rtc|sgx|shm|snapshot|snd|stderr|stdin|stdout|termination|tpm|tpmrm|tty|ttys|ubi|udmabuf|uhid|uinput|urandom|usb|userfaultfd|userio|"
     r"v4l|vboxguest|vcs|vcsa|vcsu|vfio|vga_arbiter|vhci|vhost_net|vhost_vsock|video|vmci|vport|vsock|watchdog|xen|zero|zfs)[0-9]*|"
-    r"(?:sd|hd|vd|xvd)[a-z]{1,3}[0-9]*|(?:nvme|dm|loop|ram|sr|sg|st|nst|zram|nbd|mmcblk|drbd|bcache|pmem|dax|ng|mtd|mtdblock|rbd|ublk|ublkb|ublkc|ttyusb|ttyacm)"
+    r"(?:sd|hd|vd|xvd)[a-z]{1,3}[0-9]*|(?:nvme|dm|loop|ram|sr|sg|st|nst|zram|nbd|mmcblk|drbd|bcache|pmem|dax|ng|mtd|"
+    r"mtdblock|rbd|ublk|ublkb|ublkc|ttyusb|ttyacm)"
     r"[0-9]+(?:[a-z][0-9]+)*"
 )
 

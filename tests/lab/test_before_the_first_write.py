@@ -82,6 +82,24 @@ def test_every_known_mount_option_is_taken_and_shown(harness: Harness, pair: lis
     assert found["tried"] > 70 and not found["wrong"], found["wrong"]
 
 
+@pytest.mark.parametrize(
+    ("make", "undo", "words"),
+    [
+        ("chattr +i /etc/fstab", "chattr -i /etc/fstab", "/etc/fstab could not be written: /etc/fstab is immutable"),
+        ("mkdir -p /pl/pgdata0; mount -t tmpfs -o ro none /pl", "umount /pl", "mount point /pl/pgdata0 could not be made: /pl is on a filesystem that"),
+        ("mount --bind /etc /etc; mount -o remount,bind,ro /etc", "umount /etc", "/etc/fstab could not be written: /etc is on a filesystem that"),
+    ],
+    ids=["immutable", "mount-point", "read-only"],
+)
+def test_what_the_last_step_would_fail_by(bench: Bench, harness: Harness, pair: list[Disk], make: str, undo: str, words: str) -> None:
+    harness.must(make)
+    try:
+        with bench.untouched(*pair):
+            assert_refused(harness, [stack(pair)], words)
+    finally:
+        harness.must(undo)
+
+
 def test_a_first_mount_that_fails_takes_its_line_back(harness: Harness, pair: list[Disk]) -> None:
     """With an option that somebody's word let pass. The next run, without it, mounts."""
     spec = stack(pair[:1], "separate", accept=["unknown_mount_options"])

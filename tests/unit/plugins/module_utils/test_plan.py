@@ -1310,6 +1310,28 @@ def test_a_mount_inside_another_stacks_volume():
     assert plan.refusals == []
 
 
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        ({"fstab_fault": "/etc is mounted read-only"}, "/etc/fstab could not be written: /etc is mounted read-only; mend that first"),
+        ({"kernel_lacks": ("device-mapper",)}, "the running kernel has not loaded device-mapper, and its modules are gone"),
+        ({"kernel_lacks": ("ext4",)}, "the running kernel has not loaded ext4, and its modules are gone"),
+        ({"directories": {"/data01": PathState(read_only="/")}}, "mount point /data01 could not be made: / is on a filesystem that is mounted read-only"),
+    ],
+)
+def test_what_the_last_step_would_fail_by_is_told_before_the_first(host, change, words):
+    for name, value in change.items():
+        setattr(host.seen, name, value)
+    (line,) = refusals(spec(host), host)
+    assert line.startswith("pgdata: " + words)
+
+
+def test_what_nothing_needs_is_no_obstacle():
+    host = built()
+    host.seen.fstab_fault, host.seen.kernel_lacks = "/etc/fstab is immutable", ("device-mapper", "ext4")
+    assert (make_plan(spec(host), host.seen).steps, make_plan(spec(host), host.seen).refusals) == ([], [])
+
+
 # --- one device with several volumes ----------------------------------------------------------------
 
 
