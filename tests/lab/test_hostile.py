@@ -130,7 +130,7 @@ LINKS = {
     "a-file": ("scsi-passwd", "is not there"),
     "a-directory": ("scsi-root", "is not there"),
     "dots": ("../../../etc/passwd", "does not name a device"),
-    "blanks": ("scsi a b", "does not name a device"),
+    "blanks": ("scsi a b", "is not there"),
     "nothing": ("scsi-none{{ x }}", "does not name a device"),
     "newline": ("scsi-x\n", "does not name a device"),
     "path": ("/etc/passwd", "does not name a device"),
