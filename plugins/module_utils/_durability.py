@@ -239,6 +239,8 @@ def option_fault(options: Sequence[str]) -> str:
         words = [option for option in options if option in family]
         if len(words) > 1:
             return "%s say different things, or the same twice; wanted one of them" % " and ".join("'%s'" % word for word in words)
+    if "delalloc" in options and data_mode(options) == "data=journal":
+        return "'delalloc' and 'data=journal' exclude each other, and ext4 does not mount so; wanted one of them"
     if "journal_async_commit" in options and data_mode(options) in ("", "data=ordered"):
         return "'journal_async_commit' breaks the promise of data=ordered, and ext4 does not mount it so; wanted data=journal beside it, or neither"
     return ""

@@ -158,8 +158,10 @@ def guard_twins(seen: Observation, node: Node) -> List[Reason]:
 
 
 def share_ssd(one: Identity, other: Identity) -> bool:
-    """Whether two NVMe namespaces lie on one SSD: behind one controller, or, where it has two ports, behind two with one model and serial."""
+    """Whether two NVMe namespaces lie on one SSD: behind one controller, or, where it has two ports, behind two with one model, serial and subsystem."""
     serial = (one.model, one.serial) == (other.model, other.serial) and not is_placeholder(one.serial)
+    if one.subsystem and other.subsystem:  # targets over a network may have one serial for several
+        serial = serial and one.subsystem == other.subsystem
     return bool(one.controller) and (one.controller == other.controller or serial)
 
 
@@ -253,13 +255,15 @@ def guard_unreadable(seen: Observation, node: Node) -> List[Reason]:
 
 
 # What open(2) and read(2) say where somebody forbids it, and nothing is wrong with the device.
-_FORBIDDEN = (os.strerror(errno.EPERM), os.strerror(errno.EACCES))
+# In English, as tools speak it that are run here, and in the language of the module's environment.
+_FORBIDDEN = ("Operation not permitted", "Permission denied")
 _LOOK = "the device may be sound: look at the device rules of the container (cgroup), at SELinux (ausearch -m avc), at kernel lockdown"
 
 
 def unreadable_reason(text: str, remedy: str = _REPLACE, name: str = "unreadable") -> Reason:
     """A device that could not be opened or read: one that is failing, or one that root is kept from."""
-    return Reason("blocked", text, _LOOK) if text.endswith(_FORBIDDEN) else Reason(name, text, remedy)
+    words = (*_FORBIDDEN, os.strerror(errno.EPERM), os.strerror(errno.EACCES))
+    return Reason("blocked", text, _LOOK) if text.endswith(words) else Reason(name, text, remedy)
 
 
 def guard_table(seen: Observation, node: Node) -> List[Reason]:
@@ -546,7 +550,7 @@ def load_reasons(seen: Observation, devno: str) -> List[Reason]:
     node = seen.nodes[devno]
     reasons = _origin_reasons(seen, node)
     for reason in reasons_of(VOLUME_GUARDS, seen, node):
-        keeps = reason.name in ("read_only", "unreadable")
+        keeps = reason.name in ("read_only", "unreadable", "blocked")
         reasons.append(reason if keeps else reason._replace(remedy=ONLY_EMPTY))
     if not reasons and devno not in seen.signatures:
         reasons.append(Reason("unproven", "nobody looked for signatures on it", "install util-linux (wipefs)"))

@@ -46,6 +46,7 @@ class Identity(NamedTuple):
     nsid: int = 0
     test: str = ""
     ata: bool = False  # it takes ATA commands, whatever translates them
+    subsystem: str = ""  # the NVMe qualified name of its subsystem, which all ports of one SSD share
 
     @property
     def key(self) -> str:

@@ -198,19 +198,19 @@ def apply_mounts(
         told = True
     told = told or _unread([mount["path"] for mount in mounts if mount["path"] not in live], drop_ins)
     finish = _tell_systemd(run, start, told, enable_timer)
-    if any(os.path.exists(os.path.join(_GENERATED, unit_name(mount["path"]))) for mount in mounts):
-        finish()  # a unit of an older line may be bound to a device that is gone: systemd would unmount at once what is mounted now
-    for mount in mounts:
-        if mount["path"] not in live:
-            if _inside(mount, mounts):
-                warnings += prepare_directory(mount["path"])
-            try:
+    try:
+        if any(os.path.exists(os.path.join(_GENERATED, unit_name(mount["path"]))) for mount in mounts):
+            finish()  # a unit of an older line may be bound to a device that is gone: systemd would unmount at once what is mounted now
+        for mount in mounts:
+            if mount["path"] not in live:
+                if _inside(mount, mounts):
+                    warnings += prepare_directory(mount["path"])
                 _mount(run, mount["path"])
-            except PlumblineError:
-                _take_back(run, before, after, [one for one in mounts if one["path"] in _live()])
-                raise
-            changed = True
-        changed |= _own(mount)
+                changed = True
+            changed |= _own(mount)
+    except BaseException:
+        _take_back(run, before, after, [one for one in mounts if one["path"] in _live()])
+        raise
     if faults:
         finish()
         raise PlumblineError(next(iter(faults.values())).msg, [fault.msg for fault in faults.values()] if len(faults) > 1 else [])
@@ -293,6 +293,8 @@ def _freeze(path: str, parent: int) -> List[str]:
         try:
             _devio.set_immutable(fd)
         except OSError as fault:
+            if fault.errno == errno.EROFS:
+                return []  # nothing can be written there anyway
             if fault.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL):
                 raise PlumblineError("mount point %s could not be made immutable: %s" % (path, fault.strerror or fault)) from fault
             return ["mount point %s cannot be made immutable on its filesystem; a database could write there while the volume is not mounted" % path]

@@ -134,7 +134,7 @@ def _follow_bcache(seen: Observation, names: Mapping[str, str]) -> None:
 def _find_tools() -> Dict[str, str]:
     found = {}
     for tool in TOOLS:
-        for directory in ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin"):
+        for directory in ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"):
             path = os.path.join(directory, tool)
             if os.access(path, os.X_OK):
                 found[tool] = path
@@ -159,7 +159,7 @@ def _resolve(seen: Observation, ask: Questions, names: Mapping[str, str]) -> Non
         if not devno:
             continue
         seen.paths[path] = devno
-        claims = _sysfs.claims_of_link(path) if os.path.islink(path) else ()
+        claims = tuple(one for one in _sysfs.claims_of_link(path) if one in seen.nodes) if os.path.islink(path) else ()
         if len(claims) > 1:
             seen.twice_named[path] = claims
         if test_identity:
@@ -417,18 +417,18 @@ def _of_disks(seen: Observation, targets: Sequence[str], ask: Questions) -> List
 
 
 def _what_has_the_name(vg: str) -> str:
-    """What keeps LVM from making a VG of this name: anything at all at its place below /dev. Volumes of a VG that was lost are told elsewhere."""
+    """What keeps LVM from making a VG of this name: anything at all at its place below /dev (lvm2, validate_new_vg_name())."""
     path = "/dev/" + vg
     if os.path.islink(path) or not os.path.isdir(path):
         return "there already" if os.path.lexists(path) else ""
     entries = os.listdir(path)
-    if entries and all(os.path.islink(os.path.join(path, entry)) for entry in entries):
-        return ""
     return "a directory that holds %s" % ("%d entries" % len(entries) if entries else "nothing")
 
 
 def _is_read_only(directory: str) -> bool:
-    return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+    with contextlib.suppress(OSError):  # what cannot be asked is told by whoever needs it
+        return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+    return False
 
 
 def _fstab_fault() -> str:
@@ -462,8 +462,12 @@ _KERNEL = (("device-mapper", "/proc/misc"), ("ext4", "/proc/filesystems"))
 
 
 def _kernel_lacks() -> Tuple[str, ...]:
-    """What is not loaded, and cannot be since the running kernel's modules are gone: a new kernel was installed, and the host not booted since."""
-    if os.path.isdir("/lib/modules/" + os.uname().release):
+    """What is not loaded, and cannot be since the modules on the host are another kernel's: it was installed, and the host not booted since."""
+    try:
+        releases = os.listdir("/lib/modules")
+    except OSError:  # a container, or a kernel without modules
+        return ()
+    if not releases or os.uname().release in releases:
         return ()
     return tuple(word for word, path in _KERNEL if word not in _sysfs.read_text(path).split())
 

@@ -33,7 +33,8 @@ _FLAGS = frozenset(
 )
 # Those with a value: the pattern of it, and the words for it.
 _VALUES: Mapping[str, Tuple[str, str]] = {
-    **dict.fromkeys(("commit", "init_itable", "max_batch_time", "max_dir_size_kb", "min_batch_time"), ("[0-9]{1,9}", "a whole number")),
+    **dict.fromkeys(("commit", "init_itable"), ("[0-9]{1,6}", "a whole number below a million")),
+    **dict.fromkeys(("max_batch_time", "max_dir_size_kb", "min_batch_time"), ("[0-9]{1,9}", "a whole number")),
     **dict.fromkeys(("resgid", "resuid"), ("[0-9]{1,9}", "a whole number")),
     "stripe": ("[2-9]|[1-9][0-9]{1,8}", "a number of blocks above 1"),
     **dict.fromkeys(("context", "defcontext", "fscontext", "rootcontext"), (".+", "an SELinux context")),
@@ -41,7 +42,7 @@ _VALUES: Mapping[str, Tuple[str, str]] = {
     "data": ("journal|ordered|writeback", "journal, ordered or writeback"),
     "data_err": ("abort|ignore", "abort or ignore"),
     "inode_readahead_blks": ("0|" + "|".join(str(1 << bit) for bit in range(31)), "0 or a power of two"),
-    "dax": ("always|inode|never", "always, inode or never"),
+    "dax": ("inode|never", "inode or never, since no SSD is memory"),
     "journal_ioprio": ("[0-7]", "0 to 7"),
 }
 # Options that mount(8) or the kernel takes, and that cannot hold: why.
@@ -55,6 +56,7 @@ _CANNOT_HOLD: Mapping[str, str] = {
     **dict.fromkeys(("mand", "nomand"), "the kernel has no mandatory locks any more"),
     **dict.fromkeys(("quiet", "silent", "loud"), "it is about the messages of one mount, and no kernel shows it"),
     **dict.fromkeys(("rbind", "move", "shared", "slave", "private", "unbindable"), "it is about another mount"),
+    "x-mount.subdir": "the volume would not be mounted, but a directory of it",
     "sb": "the volume would be mounted from a copy of its superblock, once; see e2fsck -b",
 }
 
@@ -93,8 +95,8 @@ _OPPOSITES: Mapping[str, str] = {
 def spelling_fault(option: str, accepted: bool) -> str:
     """Why ext4 would not be mounted so, or would not stay so; empty where it would. *accepted*: somebody's word stands for unknown ones."""
     name, equals, value = option.partition("=")
-    if name in _CANNOT_HOLD:
-        return "'%s' is not taken: %s" % (option, _CANNOT_HOLD[name])
+    if name.lower() in _CANNOT_HOLD:
+        return "'%s' is not taken: %s" % (option, _CANNOT_HOLD[name.lower()])
     if option.lower().startswith("x-") or (name in _FLAGS and not equals):
         return ""
     if equals and name in _VALUES:

@@ -27,6 +27,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._durability import P
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._filesystem_state import changes_of, made_otherwise, stripe_changes
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import (
+    ASSUMED,
     Geometry,
     auto_stripe,
     check_stripe,
@@ -146,8 +147,8 @@ def _is_for(override: Override, node: Node, links: Iterable[str]) -> bool:
     return bool(by_model or (override.device and {override.device, override.device.rsplit("/", 1)[-1]} & names))
 
 
-def _check_overrides(plan: StackPlan, seen: Observation) -> None:
-    """A geometry that is for no disk of the host is mistyped: the drive's own would be taken in silence."""
+def _check_overrides(plan: StackPlan, seen: Observation, devnos: Sequence[str]) -> None:
+    """A geometry that is for no disk of the host is mistyped where a leg's grain is only assumed; where none is, it may be meant for other hosts."""
     disks = [node for node in seen.nodes.values() if node.kind in ("disk", "loop")]
     links = {node.devno: [link for link, devno in seen.links.items() if devno == node.devno] for node in disks}
     for number, override in enumerate(plan.spec.overrides):
@@ -156,7 +157,8 @@ def _check_overrides(plan: StackPlan, seen: Observation) -> None:
             known = {node.identity.model for node in disks} if override.model else {word for node in disks for word in (*links[node.devno], node.name)}
             near = nearest(override.model or override.device.rsplit("/", 1)[-1], sorted(known))
             text = "%s: geometry[%d] is for %s, which no disk of this host has%s; correct it, or take it out"
-            plan.refusals.append(text % (plan.spec.name, number, what, near))
+            missed = any(seen.geometries[devno].grain.confidence == ASSUMED for devno in devnos)
+            (plan.refusals if missed or override.device else plan.warnings).append(text % (plan.spec.name, number, what, near))
 
 
 def make_plan(stacks: Sequence[Stack], seen: Observation, through: str = "filesystem") -> Plan:
@@ -164,7 +166,7 @@ def make_plan(stacks: Sequence[Stack], seen: Observation, through: str = "filesy
     mounts = tuple(volume.mount for spec in stacks for volume in spec.volumes if volume.mount)
     plans = [StackPlan(spec, host_mounts=mounts) for spec in stacks]
     for plan, devnos in zip(plans, _resolve(plans, seen)):
-        _check_overrides(plan, seen)
+        _check_overrides(plan, seen, devnos)
         if plan.refusals:
             continue
         try:
@@ -219,8 +221,7 @@ def packages_of(seen: Observation, wanted: Iterable[str]) -> List[str]:
 def _resolve(plans: Sequence[StackPlan], seen: Observation) -> List[List[str]]:
     """The devices of each stack, whatever the order of the stacks: a selector takes none that another stack names."""
     named = [[devno for devno in (_named(plan, seen, device) for device in plan.spec.devices) if devno] for plan in plans]
-    names = {devno for devnos in named for devno in devnos}
-    found = [_select(plan, seen, names) if plan.spec.selector else devnos for plan, devnos in zip(plans, named)]
+    found = _choose(plans, seen, named)
     taken: Dict[str, str] = {}
     for plan, devnos in zip(plans, found):
         for devno in devnos:
@@ -228,6 +229,18 @@ def _resolve(plans: Sequence[StackPlan], seen: Observation) -> List[List[str]]:
                 plan.refusals.append("%s: device %s is already a leg of %s" % (plan.spec.name, seen.nodes[devno].name, taken[devno]))
             taken[devno] = plan.spec.name
     return found
+
+
+def _choose(plans: Sequence[StackPlan], seen: Observation, named: Sequence[List[str]]) -> List[List[str]]:
+    """The devices of each stack. The selectors that fit exactly come first, all at once; what they leave may fit others."""
+    found = {number: devnos for number, devnos in enumerate(named) if not plans[number].spec.selector}
+    while True:
+        claimed = {devno for devnos in found.values() for devno in devnos}
+        fits = {number: _fitting(plan.spec, seen, claimed) for number, plan in enumerate(plans) if number not in found}
+        fits = {number: devnos for number, devnos in fits.items() if devnos}
+        if not fits:
+            return [found[number] if number in found else _refuse_selector(plan, seen, claimed) for number, plan in enumerate(plans)]
+        found.update(fits)
 
 
 def _named(plan: StackPlan, seen: Observation, device: DeviceName) -> str:
@@ -245,11 +258,11 @@ def _named(plan: StackPlan, seen: Observation, device: DeviceName) -> str:
     return devno
 
 
-def _select(plan: StackPlan, seen: Observation, taken: Collection[str]) -> List[str]:
-    """The devices that the selector means: those that are ours already, else exactly *count* unused ones."""
-    spec, selector = plan.spec, plan.spec.selector
+def _matching(spec: Stack, seen: Observation, taken: Collection[str]) -> Tuple[List[str], List[str], List[str]]:
+    """The disks that a selector matches, but for those that are taken: all of them, those that are ours, and those that are unused."""
+    selector = spec.selector
     if selector is None:
-        return []
+        return [], [], []
     matching = [
         node
         for node in seen.nodes.values()
@@ -262,24 +275,25 @@ def _select(plan: StackPlan, seen: Observation, taken: Collection[str]) -> List[
     matching.sort(key=lambda node: node.identity.key)
     ours = [n.devno for n in matching if _guards.is_ours(seen.tables.get(n.devno), spec.name) or _named_in_ends(seen, n.devno, spec.name)]
     unused = [n.devno for n in matching if n.devno not in ours and not _guards.take_reasons(seen, n.devno)]
-    if len(ours) == selector.wanted:
-        return ours
-    if len(ours) + len(unused) == selector.wanted:
-        return ours + unused
-    rows = ["  " + _guards.describe(seen, node.devno) for node in matching]
-    plan.refusals.append(
-        "%s: the selector (model '%s'%s%s) wants exactly %d unused devices and found %d of %d that match"
-        % (
-            spec.name,
-            selector.model,
-            ", at least %s" % human(selector.min_bytes) if selector.min_bytes else "",
-            ", at most %s" % human(selector.max_bytes) if selector.max_bytes else "",
-            selector.wanted,
-            len(ours) + len(unused),
-            len(matching),
-        )
-    )
-    plan.refusals += rows
+    return [node.devno for node in matching], ours, unused
+
+
+def _fitting(spec: Stack, seen: Observation, taken: Collection[str]) -> List[str]:
+    """The devices that a selector means: those that are ours already, else exactly *count* unused ones; empty where it is not so many."""
+    _all, ours, unused = _matching(spec, seen, taken)
+    found = [ours, ours + unused]
+    return next((devnos for devnos in found if spec.selector and len(devnos) == spec.selector.wanted), [])
+
+
+def _refuse_selector(plan: StackPlan, seen: Observation, taken: Collection[str]) -> List[str]:
+    spec, selector = plan.spec, plan.spec.selector
+    matching, ours, unused = _matching(spec, seen, taken)
+    if selector is not None:
+        low = ", at least %s" % human(selector.min_bytes) if selector.min_bytes else ""
+        high = ", at most %s" % human(selector.max_bytes) if selector.max_bytes else ""
+        text = "%s: the selector (model '%s'%s%s) wants exactly %d unused devices and found %d of %d that match"
+        plan.refusals.append(text % (spec.name, selector.model, low, high, selector.wanted, len(ours) + len(unused), len(matching)))
+        plan.refusals += ["  " + _guards.describe(seen, devno) for devno in matching]
     return []
 
 
@@ -318,6 +332,7 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
         if not plan.refusals:
             _plan_volumes(plan, seen)
         plan.planned += ["volume_group", "logical_volume"]
+    _check_kernel(plan, seen)
     if plan.refusals or through == "striped_lvm" or any(step.get("unfinished") for step in plan.steps):
         return
     _plan_filesystems(plan, seen)
@@ -339,11 +354,16 @@ def _check_host(plan: StackPlan, seen: Observation) -> None:
         if state and state.read_only and not inside:
             text = "%s: mount point %s could not be made: %s is on a filesystem that is mounted read-only; make it there yourself, or name another"
             plan.refusals.append(text % (name, mount["path"], state.read_only))
+    _check_kernel(plan, seen)
+
+
+def _check_kernel(plan: StackPlan, seen: Observation) -> None:
     needs = {"device-mapper": ("volume_group", "logical_volume"), "ext4": ("mount",)}
+    text = "%s: the running kernel has not loaded %s, and its modules are gone: was another kernel installed since? Boot that, and run again"
     for word in seen.kernel_lacks:
-        if any(step["action"] in needs[word] for step in plan.steps):
-            text = "%s: the running kernel has not loaded %s, and its modules are gone: was another kernel installed since? Boot that, and run again"
-            plan.refusals.append(text % (name, word))
+        told = text % (plan.spec.name, word)
+        if any(step["action"] in needs[word] for step in plan.steps) and told not in plan.refusals:
+            plan.refusals.append(told)
 
 
 def _choose_erased(plan: StackPlan, seen: Observation) -> None:
@@ -401,7 +421,9 @@ def _check_legs(plan: StackPlan, seen: Observation) -> None:
         plan.refusals += [
             "  %s: %d bytes (%s)" % (seen.nodes[leg.devno].name, leg.geometry.logical_bytes, seen.nodes[leg.devno].identity.model) for leg in plan.legs
         ]
-    if plan.spec.grouped and name in seen.taken_names and not seen.vg(name):
+    # Volumes of ours that LVM does not know any more are told with their partition.
+    ours = any(node.kind == "lvm" and node.title.startswith(name + "-") for leg in plan.legs for node in seen.tree(leg.devno))
+    if plan.spec.grouped and name in seen.taken_names and not seen.vg(name) and not ours:
         text = "%s: /dev/%s is %s, so that LVM makes no volume group of that name [name]; rename the stack, or remove that"
         plan.refusals.append(text % (name, name, seen.taken_names[name]))
     _check_controllers(plan, seen)

@@ -17,6 +17,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils import _leaseio, _record
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, several
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, Runner, observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import drop_in_files, make_plan, overrides_for, packages_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._proof import proofs
@@ -49,7 +50,8 @@ def read(
 
     With *verify* also what is known of their measured proofs. Raises PlumblineError with every reason where the plan is refused.
     """
-    seen = observe(run, questions(stacks, prove), lambda node, links: overrides_for(stacks, node, links))
+    # Without a stack nothing is asked of the host, which may have neither the tools nor the devices.
+    seen = observe(run, questions(stacks, prove), lambda node, links: overrides_for(stacks, node, links)) if stacks else Observation()
     plan = make_plan(stacks, seen, through)
     if plan.refusals:
         raise several("refused: nothing was written. ", plan.refusals)

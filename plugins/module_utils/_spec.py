@@ -16,6 +16,7 @@ wanted and the nearest valid word. Pure: nothing here reads a host.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._durability import POWER_CUT, STALE, option_fault
@@ -46,15 +47,13 @@ ACCEPTABLE = ("shared_controller", POWER_CUT, STALE, UNKNOWN_OPTIONS)
 MAX_LEGS = 64
 # Of ext4's stride, s_raid_stride: 16 bits, in blocks of 4 KiB. The next power of two, 256 MiB, does not fit.
 MAX_STRIPE = 128 * MIB
-# What the kernel (Documentation/admin-guide/devices.txt) and udev have below /dev: directories, single nodes, and nodes with a letter or a number.
+# What every Linux host has below /dev (Documentation/admin-guide/devices.txt, udev), and the names of disks and terminals. Whatever else a
+# host has there is found when it is read.
 _DEVICE_NODE = re.compile(
-    r"(?:block|bsg|btrfs_control|bus|char|console|core|cpu|cpu_dma_latency|disk|dma_heap|dri|fb|fd|full|fuse|gpiochip|hugepages|hvc|hwrng|i2c|iio|infiniband|"
-    r"initctl|input|ipmi|kfd|kmem|kmsg|kvm|log|loop_control|lp|mapper|md|mei|mem|mqueue|msr|net|ntb|null|nvidia|nvram|parport|port|ppp|pps|psaux|ptmx|ptp|pts|"
-    r"random|raw|rfkill|rtc|sgx|shm|snapshot|snd|stderr|stdin|stdout|termination|tpm|tpmrm|tty|ttys|ubi|udmabuf|uhid|uinput|urandom|usb|userfaultfd|userio|"
-    r"v4l|vboxguest|vcs|vcsa|vcsu|vfio|vga_arbiter|vhci|vhost_net|vhost_vsock|video|vmci|vport|vsock|watchdog|xen|zero|zfs)[0-9]*|"
-    r"(?:sd|hd|vd|xvd)[a-z]{1,3}[0-9]*|(?:nvme|dm|loop|ram|sr|sg|st|nst|zram|nbd|mmcblk|drbd|bcache|pmem|dax|ng|mtd|"
-    r"mtdblock|rbd|ublk|ublkb|ublkc|ttyusb|ttyacm)"
-    r"[0-9]+(?:[a-z][0-9]+)*"
+    r"block|bus|char|console|core|cpu|cpu_dma_latency|disk|dri|fd|full|fuse|hpet|hugepages|hwrng|initctl|input|kmsg|kvm|log|loop_control|mapper|mem|mqueue|"
+    r"net|null|nvram|port|ppp|psaux|ptmx|pts|random|rfkill|rtc|shm|snapshot|snd|stderr|stdin|stdout|uhid|uinput|urandom|usb|vfio|vga_arbiter|vhci|vhost_net|"
+    r"vhost_vsock|watchdog|zero|(?:sd|hd|vd|xvd)[a-z]{1,3}[0-9]*|(?:tty|vcs|vcsa|vcsu)[0-9]*|"
+    r"(?:nvme|md|dm|loop|ram|sr|sg|st|nst|zram|nbd|mmcblk|drbd|bcache|pmem|ng|mtd|rbd|ublk|ublkb|ublkc|ttys|rtc|watchdog|hvc|fb|video)[0-9]+(?:[a-z][0-9]+)*"
 )
 
 # GPT names hold 36 UTF-16 units: "plumbline:" + stack + ":" + index must fit.
@@ -200,11 +199,11 @@ def read_stacks(raw: Any) -> List[Stack]:
 
 
 def _unique(words: Sequence[str], message: str, faults: Optional[Faults] = None) -> None:
-    twice = [word for number, word in enumerate(words) if word in words[:number]]
+    twice = [word for word, count in Counter(words).items() if count > 1]
     if twice and faults is None:
         raise PlumblineError(message % twice[0])
     if faults is not None:
-        faults.lines += [message % word for word in dict.fromkeys(twice)]
+        faults.lines += [message % word for word in twice]
 
 
 def kind(value: Any) -> str:
@@ -254,9 +253,10 @@ def _read_stack(raw: Any, where: str) -> Stack:
     layout = faults.take("", choice, entry.get("layout", "striped"), LAYOUTS, where + ".layout")
     no_devices: Tuple[Tuple[DeviceName, ...], Optional[Selector]] = ((), None)
     no_volumes: Tuple[Volume, ...] = ()
-    no_words: Tuple[str, ...] = ()
     devices, selector = faults.take(no_devices, _read_devices, entry["devices"], where + ".devices") if "devices" in entry else no_devices
-    accept = faults.take(no_words, _read_accept, entry.get("accept", []), where + ".accept")
+    no_words: List[str] = []
+    words = faults.take(no_words, _strings, entry.get("accept", []), where + ".accept")
+    accept = tuple(filter(None, [faults.take("", choice, word, ACCEPTABLE, where + ".accept") for word in words]))
     volumes = faults.take(no_volumes, _read_volumes, entry["volumes"], name, layout, accept, where + ".volumes") if "volumes" in entry else no_volumes
     stack = Stack(
         name=name,
@@ -279,10 +279,6 @@ def _read_stack(raw: Any, where: str) -> Stack:
         _check_layout(stack, entry, where, faults)
     faults.tell()
     return stack
-
-
-def _read_accept(raw: Any, where: str) -> Tuple[str, ...]:
-    return tuple(choice(word, ACCEPTABLE, where) for word in _strings(raw, where))
 
 
 def _entry(raw: Any, valid: Sequence[str], needed: Sequence[str], where: str, faults: Faults) -> Mapping[str, Any]:
@@ -540,6 +536,8 @@ def _read_inode_share(raw: Any, where: str) -> int:
 
 
 def _read_size(entry: Mapping[str, Any], layout: str, count: int, where: str) -> Tuple[float, int]:
+    if not layout:  # which is told: what a size may be follows from it
+        return 0.0, 0
     if layout == "separate":
         if entry.get("size", "100%") != "100%":
             raise PlumblineError("%s.size: layout 'separate' gives a volume its whole partition; leave it out and set 'reserve'" % where)

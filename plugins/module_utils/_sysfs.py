@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import time
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._errors import shown
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
@@ -207,6 +208,7 @@ def _read_identity(at: str, name: str) -> Identity:
             transport="nvme",
             controller=os.path.basename(home),
             nsid=_int(at + "/nsid", 1),
+            subsystem=_printable(device + "/subsysnqn"),
         )
     page80 = read_bytes(device + "/vpd_pg80")
     serial = shown(_decoded(page80[4:])) if len(page80) > 4 else _printable(at + "/serial")
@@ -275,10 +277,11 @@ def claims_of_link(path: str) -> Tuple[str, ...]:
     in /run/udev/links (systemd, src/udev/udev-node.c).
     """
     name = path[len("/dev/") :].replace("\\", "\\x5c").replace("/", "\\x2f")
-    try:
-        return tuple(sorted(entry[1:] for entry in os.listdir("/run/udev/links/" + name) if entry.startswith("b")))
-    except OSError:
-        return ()
+    found: Set[str] = set()
+    for directory in (name, "\\x2f" + name):  # the latter up to systemd 249
+        with contextlib.suppress(OSError):
+            found.update(entry[1:] for entry in os.listdir("/run/udev/links/" + directory) if entry.startswith("b"))
+    return tuple(sorted(found))
 
 
 def read_mounts() -> List[Mount]:

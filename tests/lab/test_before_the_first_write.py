@@ -50,8 +50,9 @@ def pair(bench: Bench, plugged: dict[str, Disk]) -> Iterator[list[Disk]]:
         ("mkdir /dev/plnode; touch /dev/plnode/x", "is a directory that holds 1 entries"),
         ("mkdir /dev/plnode", "is a directory that holds nothing"),
         ("mknod /dev/plnode c 1 3", "is there already"),
+        ("mkdir /dev/plnode; ln -s /dev/mapper/gone /dev/plnode/gone", "is a directory that holds 1 entries"),
     ],
-    ids=["directory", "empty", "node"],
+    ids=["directory", "empty", "node", "links"],
 )
 def test_a_name_that_is_taken_below_dev(bench: Bench, harness: Harness, pair: list[Disk], make: str, words: str) -> None:
     """LVM refuses it, and by then the tables would be written."""
@@ -122,17 +123,22 @@ def test_a_first_mount_that_fails_takes_its_line_back(harness: Harness, pair: li
     assert harness.must(f"findmnt -no TARGET --mountpoint {MOUNT}").strip() == MOUNT
 
 
-_TWO_TARGETS = """
+_TARGET = """
 modprobe nvmet-tcp; modprobe nvme-tcp
 cd /sys/kernel/config/nvmet
-mkdir ports/1
-echo ipv4 > ports/1/addr_adrfam; echo tcp > ports/1/addr_trtype; echo 127.0.0.1 > ports/1/addr_traddr; echo 4420 > ports/1/addr_trsvcid
-for pair in port0:{0} port1:{1}; do
+for number in 1 2; do
+    mkdir ports/$number
+    echo ipv4 > ports/$number/addr_adrfam; echo tcp > ports/$number/addr_trtype
+    echo 127.0.0.1 > ports/$number/addr_traddr; echo 442$number > ports/$number/addr_trsvcid
+done
+for pair in {subsystems}; do
     name=${{pair%%:*}}; at=subsystems/$name
     mkdir $at; echo 1 > $at/attr_allow_any_host; echo TWOPORTS01 > $at/attr_serial
     mkdir $at/namespaces/1; echo -n ${{pair#*:}} > $at/namespaces/1/device_path; echo 1 > $at/namespaces/1/enable
-    ln -s /sys/kernel/config/nvmet/$at ports/1/subsystems/$name
-    nvme connect -t tcp -a 127.0.0.1 -s 4420 -n $name -i 1
+done
+for pair in {ports}; do
+    ln -s /sys/kernel/config/nvmet/subsystems/${{pair%%:*}} ports/${{pair#*:}}/subsystems/${{pair%%:*}}
+    nvme connect -t tcp -a 127.0.0.1 -s 442${{pair#*:}} -n ${{pair%%:*}} -i 1
 done
 for turn in $(seq 100); do
     udevadm settle
@@ -141,26 +147,34 @@ for turn in $(seq 100); do
 done
 grep -ls TWOPORTS01 /sys/block/nvme*/device/serial | cut -d/ -f4
 """
-_TWO_TARGETS_AWAY = """
+_TARGET_AWAY = """
 nvme disconnect -n port0 >/dev/null; nvme disconnect -n port1 >/dev/null
 cd /sys/kernel/config/nvmet
-rm -f ports/1/subsystems/port0 ports/1/subsystems/port1; rmdir ports/1
-for name in port0 port1; do echo 0 > subsystems/$name/namespaces/1/enable; rmdir subsystems/$name/namespaces/1 subsystems/$name; done
+rm -f ports/*/subsystems/*; rmdir ports/*
+for at in subsystems/*; do echo 0 > $at/namespaces/1/enable; rmdir $at/namespaces/1 $at; done
 modprobe -r nvme-tcp nvmet-tcp
 """
 
 
-def test_one_ssd_by_two_controllers(bench: Bench, harness: Harness, pair: list[Disk]) -> None:
-    """Two controllers that tell one model and serial, and each an identity of its own for namespace 1."""
+@pytest.mark.parametrize(
+    ("subsystems", "ports", "reason"),
+    [("port0:{0}", "port0:1 port0:2", "[multipath]"), ("port0:{0} port1:{1}", "port0:1 port1:2", "")],
+    ids=["one-ssd-two-ports", "two-targets-one-serial"],
+)
+def test_one_serial_at_two_controllers(bench: Bench, harness: Harness, pair: list[Disk], subsystems: str, ports: str, reason: str) -> None:
+    """An SSD with two ports is one device; two targets that tell one serial are two, and their subsystems have two names."""
     try:
-        names = harness.must(_TWO_TARGETS.format(pair[0].path, pair[1].path)).split()
+        names = harness.must(_TARGET.format(subsystems=subsystems.format(pair[0].path, pair[1].path), ports=ports)).split()
         assert len(names) == 2
-        assert len(set(harness.must(" ".join(["cat", *(f"/sys/block/{name}/wwid" for name in names)])).split())) == 2
         spec = {**stack(pair), "devices": [f"/dev/{name}" for name in names], "accept": ["shared_controller"]}
         with bench.untouched(*pair):
-            assert_refused(harness, [spec], "[twin]", f"it and {names[1]} are namespace 1 of one SSD, serial TWOPORTS01, by two controllers")
+            if reason:
+                assert_refused(harness, [spec], reason, f"it and {names[1]} are paths to one disk")
+            else:
+                plan = harness.module("stack_plan", {"stacks": [spec]})
+                assert not plan["failed"], said(plan)
     finally:
-        harness.run(_TWO_TARGETS_AWAY)
+        harness.run(_TARGET_AWAY)
 
 
 def test_one_device_with_several_volumes(bench: Bench, harness: Harness, pair: list[Disk]) -> None:

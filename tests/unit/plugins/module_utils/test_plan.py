@@ -11,7 +11,7 @@ from fractions import Fraction
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils import _plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof, FstabEntry, Lv, PathState, Segment, Signature, Table, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import BlankProof, FstabEntry, Lv, Lvm, PathState, Segment, Signature, Table, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import Part
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan, option_drift
 from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
@@ -1227,6 +1227,21 @@ def test_a_geometry_for_nobody_is_refused(host, geometry, words):
     assert line.startswith("pgdata: geometry[1] is for " + words)
 
 
+def test_a_geometry_for_other_hosts_is_told_where_no_grain_is_assumed(host):
+    for devno in ("259:0", "259:16"):
+        host.limits(devno, physical=4096, min_io=16 * KIB)
+    plan = make_plan(spec(host, geometry=[{"model": "Other*", "grain": "16KiB"}]), host.seen)
+    assert plan.refusals == [] and any("geometry[0] is for model 'Other*', which no disk of this host has" in line for line in plan.warnings)
+
+
+def test_links_of_volumes_that_are_gone_are_in_the_way(host):
+    """Unless they are of our own volumes, which is told otherwise."""
+    host.build(spec(host), limit=3)
+    host.seen.taken_names = {"pgdata": "a directory that holds 1 entries"}
+    host.seen.lvm = Lvm()
+    assert not any("[name]" in line for line in refusals(spec(host), host))
+
+
 def test_more_extents_than_lvm_counts():
     host = Host()
     host.pair(size=6 << 50)
@@ -1239,6 +1254,14 @@ def test_one_ssd_by_two_controllers_is_no_pair():
     host.pair(serial="SAME")
     found = refusals(spec(host, [], devices=["/dev/nvme0n1", "/dev/nvme1n1"], accept=["shared_controller"]), host)
     assert [line for line in found if "[twin]" in line], found
+
+
+def test_two_targets_with_one_serial_are_two():
+    """Over a network: other subsystems, whatever they say of their serial."""
+    host = Host()
+    for number, devno in enumerate(host.pair(serial="SAME")):
+        host.edit(devno, identity=host.seen.nodes[devno].identity._replace(subsystem="nqn.2026-01.org.example:%d" % number))
+    assert make_plan(spec(host, [], devices=["/dev/nvme0n1", "/dev/nvme1n1"]), host.seen).refusals == []
 
 
 def test_two_namespaces_by_two_controllers_share_an_ssd():
@@ -1288,14 +1311,25 @@ def test_a_selector_takes_none_that_another_stack_names():
     assert plan.refusals == [] and plan.steps
 
 
-def test_two_selectors_that_overlap_are_refused_in_any_order():
+def test_of_two_selectors_that_overlap_the_one_that_fits_comes_first():
     host = Host()
     host.pair(2)
     host.pair(2, model="Other")
     one = {"name": "one", "devices": {"model": "Flash*", "count": 2}, "volumes": [{"name": "x"}]}
-    all_of_them = {"name": "every", "devices": {"model": "*", "count": 2}, "volumes": [{"name": "y"}]}
-    plan = both_orders(host, [all_of_them, one])
-    assert "every: the selector (model '*') wants exactly 2 unused devices and found 4 of 4 that match" in plan.refusals
+    rest = {"name": "rest", "devices": {"model": "*", "count": 2}, "volumes": [{"name": "y"}]}
+    plan = both_orders(host, [rest, one])
+    legs = {stack.spec.name: [leg.devno for leg in stack.legs] for stack in plan.stacks}
+    assert (plan.refusals, legs) == ([], {"one": ["259:0", "259:16"], "rest": ["259:32", "259:48"]})
+
+
+def test_two_selectors_for_the_same_devices_are_refused_in_any_order():
+    host = Host()
+    host.pair(2)
+    one = {"name": "one", "devices": {"model": "Flash*", "count": 2}, "volumes": [{"name": "x"}]}
+    for stacks in ([one, dict(one, name="two")], [dict(one, name="two"), one]):
+        stacks[1] = dict(stacks[1], volumes=[{"name": "y"}])
+        plan = make_plan(read_stacks(stacks), host.seen)
+        assert not plan.steps and len([line for line in plan.refusals if "is already a leg of" in line]) == 2
 
 
 def test_a_mount_inside_another_stacks_volume():

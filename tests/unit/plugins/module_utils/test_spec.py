@@ -303,16 +303,24 @@ BAD = [
     )),
     # what the host would refuse when the tables are written
     *((stack(name=name), "plumbline_stacks[%s].name: a volume group is a directory below /dev, and '%s' is a name that the kernel or udev uses there; "
-       "choose another" % (name, name)) for name in ("log", "disk", "shm", "mapper", "input", "block", "null", "sda", "nvme0", "md0", "loop3", "tty", "vcs7")),
+       "choose another" % (name, name)) for name in ("log", "disk", "shm", "mapper", "input", "block", "null", "sda", "nvme0", "md0", "tty", "vcs7", "ttys1")),
     (stack(stripe_size="256MiB", extent_size="256MiB"), S + ".stripe_size: 256 MiB is above the largest, 128 MiB: ext4 keeps the stride in 16 bits"),
     (stack(devices=["d%d" % number for number in range(65)]), S + ".devices: found 65 devices; wanted at most 64"),
     (volume(mount_options=["noatme"]), V + ".mount_options: 'noatme' is no mount option that is known here (did you mean 'noatime'?); where your kernel "
      "has it, set accept: [unknown_mount_options] on the stack"),
-    (volume(mount_options=["commit=5s"]), V + ".mount_options: 'commit=5s' does not fit; wanted a whole number behind the ="),
-    (volume(mount_options=["commit"]), V + ".mount_options: 'commit' does not fit; it wants a value, a whole number"),
+    (volume(mount_options=["commit=5s"]), V + ".mount_options: 'commit=5s' does not fit; wanted a whole number below a million behind the ="),
+    (volume(mount_options=["commit"]), V + ".mount_options: 'commit' does not fit; it wants a value, a whole number below a million"),
     (volume(mount_options=["noatime=1"]), V + ".mount_options: 'noatime=1' does not fit; it takes no value"),
     (volume(mount_options=["users"]), V + ".mount_options: 'users' is not taken: it lets others mount the volume, and no kernel shows it, so that no run "
      "could tell whether it holds"),
+    (volume(mount_options=["X-mount.subdir=a"]), V + (
+        ".mount_options: 'X-mount.subdir=a' is not taken: the volume would not be mounted, but a directory of it"
+    )),
+    (volume(mount_options=["dax=always"]), V + ".mount_options: 'dax=always' does not fit; wanted inode or never, since no SSD is memory behind the ="),
+    (volume(mount_options=["data=journal", "delalloc"]), V + (
+        ".mount_options: 'delalloc' and 'data=journal' exclude each other, and ext4 does not mount so; wanted one of them"
+    )),
+    (stack(layout="seperate"), S + ".layout: 'seperate' is not known (did you mean 'separate'?); wanted one of striped, linear, separate"),
     # a geometry for nobody
     (stack(geometry=[{"model": None, "grain": "16KiB"}]), S + ".geometry[0].model: found nothing; wanted a model name or a shell pattern such as MZQL2*"),
     (stack(geometry=[{"device": ["a"], "grain": "16KiB"}]), S + ".geometry[0].device: found a list; wanted a name below /dev/disk/by-id"),
@@ -379,6 +387,17 @@ def test_names_as_udev_makes_them(name):
     assert read_stacks(stack(devices=[name, "b"]))[0].devices[0].path == "/dev/disk/by-id/" + name
 
 
+def test_a_mistyped_acceptance_takes_none_of_the_others():
+    raw = changed(((0, "accept"), ["shared_controler", "unknown_mount_options"]), ((0, "volumes", 0, "mount_options"), ["brandnew"]))
+    assert refusal(raw).startswith(S + ".accept: 'shared_controler' is not known") and "more" not in refusal(raw)
+
+
+def test_many_names_cost_little():
+    volumes = [{"name": "v%d" % (number % 20000), "size": "0.001%"} for number in range(20001)] + [{"name": "v9", "size": "1%"}]
+    with pytest.raises(PlumblineError, match=r"two volumes are named 'v0' \(and 1 more"):
+        read_stacks(stack(volumes=volumes))
+
+
 def linear(**more):
     return stack(**{"layout": "linear", "devices": ["nvme-A"], **more})
 
@@ -406,7 +425,7 @@ def test_no_stacks_are_nothing_to_do():
     assert read_stacks([]) == []
 
 
-@pytest.mark.parametrize("name", ["pgdata", "logs", "data", "db", "wal", "nvme", "disks", "loopback", "raid", "sand", "mdata", "usbdata"])
+@pytest.mark.parametrize("name", "pgdata logs data db wal nvme disks loopback raid sand mdata usbdata raw zfs log2 video core1".split())
 def test_names_that_are_nobody_elses(name):
     assert read_stacks(stack(name=name))[0].name == name
 

@@ -76,3 +76,5 @@ def test_who_asks_udev_for_a_name(monkeypatch):
     assert _sysfs.claims_of_link("/dev/disk/by-id/nvme-A_B") == ("259:0", "259:1")
     assert _sysfs.claims_of_link("/dev/disk/by-id/odd\\x20") == ("8:0",)
     assert _sysfs.claims_of_link("/dev/disk/by-id/none") == ()
+    records = {r"/run/udev/links/\x2fdisk\x2fby-id\x2fold": ["b8:0", "b8:16"]}  # as systemd 247 writes it
+    assert _sysfs.claims_of_link("/dev/disk/by-id/old") == ("8:0", "8:16")
