@@ -21,8 +21,8 @@ attributes:
     support: full
     platforms: linux
 requirements:
-  - Python 3.8 or newer on the managed host, and no Python library beside it
-  - root; set C(become) on the task or the play
+  - Python 3.8 or newer on the managed host. No additional Python library is needed.
+  - Root. Set C(become) on the task or the play.
 """
 
     ACTIONGROUP = r"""

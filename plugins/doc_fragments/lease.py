@@ -13,17 +13,19 @@ class ModuleDocFragment:
 options:
   lease:
     description:
-      - The lease of the run that this call belongs to, as M(plumbline.ssd.stack_plan) returned it. Where it is not that run's any more, nothing is written.
-      - Without it, a module that is about to write takes the host's lease for itself, for as long as it runs, and is refused while a run has it.
+      - The lease of the run that this call belongs to, as M(plumbline.ssd.stack_plan) returned it. If the run no longer holds the lease,
+        nothing is written.
+      - Without this option, a module that is about to write takes the host's lease for as long as the module runs. It is refused while
+        a run holds the lease.
     type: dict
     default: {}
     suboptions:
       run:
-        description: The run.
+        description: The run, 32 hexadecimal digits.
         type: str
         default: ""
       digest:
-        description: The digest of the plan that is carried out.
+        description: The digest of the plan whose steps are carried out.
         type: str
         default: ""
 """

@@ -12,105 +12,110 @@ module: aligned_partition
 short_description: Write the partition tables of a stack's devices, in one call and under lock
 version_added: 0.1.0
 description:
-  - The only writer of partition tables in the collection. It takes the devices of a stack as M(plumbline.ssd.stack_plan) planned them,
-    opens all of them exclusively, locks them, and proves once more that each is the planned device and is blank.
-  - A device that the spec lets be erased is, instead, proven to carry exactly what was seen when its erase was written down, is erased, and is
-    then proven blank like any other.
-  - Only when every device has passed is the first one written. A GPT with one partition is made on each, at exactly the
-    planned byte, with its GUID and name chosen beforehand.
-  - The reserve behind the partition is discarded, but for the last MiB with the backup table.
-  - Waits until the kernel and udev show the partition, and fails where they show anything but what was asked.
+  - Writes the partition tables of the devices of one stack, as M(plumbline.ssd.stack_plan) planned them. No other module of the collection
+    writes a partition table.
+  - Opens all devices exclusively and locks them. Then it proves once more that each device is the planned one and is blank.
+  - A device with an O(devices[].erase) digest need not be blank at first. The module proves that its contents are still those for which
+    the digest was given, erases the device, and then proves it blank like any other.
+  - Writes the first device only after all devices have passed. Each device gets a GPT with one partition that begins at exactly the
+    planned byte. The plan chose the GUID and the name of the partition beforehand.
+  - Discards the reserve, which is the free space behind the partition. The last MiB with the backup table is not discarded.
+  - Waits until the kernel and udev show the partition, and fails if they show anything else than was asked.
 options:
   devices:
     description:
-      - The devices of one stack, as they stand in the step C(partition) of M(plumbline.ssd.stack_plan).
+      - The devices of one stack, as listed in the step C(partition) of M(plumbline.ssd.stack_plan).
     type: list
     elements: dict
     required: true
     suboptions:
       device:
-        description: Path of the whole disk.
+        description: The path of the whole disk.
         type: path
         required: true
       identity:
-        description: The identity that the plan saw; another one is a refusal.
+        description: The identity that the plan saw. If the device has another one, the module refuses it.
         type: str
         required: true
       test_identity:
-        description: The identity given to a loop device by a test.
+        description: The identity that a test gave to a loop device.
         type: str
         default: ""
       serial:
-        description: Serial number that the plan saw; another one is a refusal.
+        description: The serial number that the plan saw. If the device has another one, the module refuses it.
         type: str
         default: ""
       model:
-        description: Model that the plan saw; another one is a refusal.
+        description: The model that the plan saw. If the device has another one, the module refuses it.
         type: str
         default: ""
       diskseq:
-        description: The kernel's sequence number of the disk (since Linux 5.15), which changes when a disk is replaced. V(0) where there is none.
+        description:
+          - The kernel's sequence number of the disk (since Linux 5.15). It changes when a disk is replaced. V(0) if the kernel has none.
         type: int
         default: 0
       size_bytes:
-        description: Size of the device that the plan saw, in bytes.
+        description: The size of the device that the plan saw, in bytes.
         type: int
         required: true
       logical_bytes:
-        description: Logical block size, in bytes.
+        description: The logical block size, in bytes.
         type: int
         required: true
       start_bytes:
-        description: First byte of the partition.
+        description: The first byte of the partition.
         type: int
         required: true
       length_bytes:
-        description: Length of the partition in bytes.
+        description: The length of the partition, in bytes.
         type: int
         required: true
       end_bytes:
-        description: First byte of the reserve.
+        description: The first byte of the reserve.
         type: int
         required: true
       type_guid:
-        description: Partition type GUID.
+        description: The GUID of the partition's type.
         type: str
         required: true
       guid:
-        description: Unique GUID of the partition.
+        description: The unique GUID of the partition.
         type: str
         required: true
       name:
-        description: Partition name, C(plumbline:STACK:NUMBER).
+        description: The name of the partition, C(plumbline:STACK:NUMBER).
         type: str
         required: true
       written:
-        description: The table was there when the plan was made, and only the kernel does not show the partition yet.
+        description:
+          - The device had its table when the plan was made, and the kernel does not show the partition yet. The module makes the
+            kernel read the table again, and writes nothing.
         type: bool
         default: false
       unfinished:
         description:
-          - The writing of this very table was cut off. The ends of the device hold a part of it, to the byte, and it is written again;
-            everything else of the device is proven blank.
+          - The writing of this very table was interrupted. The ends of the device hold a part of the table, equal to the byte. The module
+            proves everything else of the device blank, and writes the table again.
         type: bool
         default: false
       full_proof:
-        description: Read the whole device to prove it blank, not only its ends and samples.
+        description: Read the whole device to prove it blank, instead of its ends and samples.
         type: bool
         default: false
       probe_starts:
-        description: Bytes at which the stack's own volumes will begin; the proof looks there, too.
+        description: The bytes at which the stack's own volumes will begin. The blank proof reads these places as well.
         type: list
         elements: int
         default: []
       erase:
         description:
-          - The digest of what the device carries, by which the plan allowed that it is erased first. Empty for a device that has to be blank.
-          - It is worked out once more under the lock, and another digest is a refusal, as is a device in use.
+          - The digest of the device's contents. With this digest the plan allowed the module to erase the device first. Empty for a
+            device that must be blank.
+          - The module computes the digest again under the lock. It refuses the device if the digest differs or the device is in use.
         type: str
         default: ""
       removes:
-        description: What goes when the device is erased, one line each, for the report.
+        description: What an erase of the device destroys, one line each, for the report.
         type: list
         elements: str
         default: []
@@ -121,15 +126,15 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Proves the devices and writes nothing.
+    details: The module proves the devices and writes nothing.
   diff_mode:
     support: none
-    details: The diff of M(plumbline.ssd.stack_plan) shows the table with the rest of the stack.
+    details: The diff of M(plumbline.ssd.stack_plan) shows the table together with the rest of the stack.
 notes:
-  - The table is written by C(sfdisk), which is in the package C(fdisk) on Debian and in C(util-linux) elsewhere.
-  - There is no option to force anything. A device is erased only under its digest, as the guide on refusals of the collection describes.
-  - Before the first byte is written, the first and last MiB of every device, its table, the metadata of its volume groups and LUKS headers are
-    kept on the host; the guide on getting your table back says how they return.
+  - C(sfdisk) writes the table. It is in the package C(fdisk) on Debian and in C(util-linux) elsewhere.
+  - There is no option to force anything. The module erases a device only under its digest, as the collection's guide on refusals describes.
+  - Before it writes the first byte, the module saves on the host the first and last MiB of every device, its table, the metadata of its
+    volume groups and its LUKS headers. The guide on getting your table back describes how to restore them.
   - One run at a time writes to a host. See O(lease).
 seealso:
   - module: plumbline.ssd.stack_plan
@@ -146,10 +151,10 @@ EXAMPLES = r"""
   become: true
   register: plan
 
-- name: Write them, and give the host back
+- name: Write the partition tables, and give the lease back
   become: true
   block:
-    - name: Write the tables, all devices of a stack in one call
+    - name: Write the tables of all devices of a stack in one call
       plumbline.ssd.aligned_partition:
         devices: "{{ item.devices }}"
         lease: "{{ plan.lease }}"
@@ -174,68 +179,47 @@ partitions:
       description: The whole disk.
       type: str
     path:
-      description: The partition, below C(/dev/disk/by-partuuid).
+      description: The path of the partition, below C(/dev/disk/by-partuuid).
       type: str
     name:
-      description: The partition's name.
+      description: The kernel's name of the partition.
       type: str
     start_bytes:
-      description: Its first byte.
+      description: The first byte of the partition.
       type: int
     length_bytes:
-      description: Its length in bytes.
+      description: The length of the partition, in bytes.
       type: int
     erased:
-      description: What was erased from the device, one line each.
+      description: What the module erased from the device, one line each.
       type: list
       elements: str
 backups:
-  description: The directories on the host in which what stood on the devices is kept, one a device that was written to.
+  description: The directories on the host that hold the former contents of the devices, one for each device that was written to.
   returned: success, but not in check mode
   type: list
   elements: str
   sample: [/var/lib/plumbline/backup/wwid-eui-0025385b71b00f1a-4f1c2a90/20260301T120000Z-1]
 reasons:
-  description: Why nothing was written, one line a reason.
-  returned: when the proof under the lock refuses
+  description: Why nothing was written, one line for each reason.
+  returned: when the proof under the lock refuses a device
   type: list
   elements: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import LEASE, writing
-from ansible_collections.plumbline.ssd.plugins.module_utils._partition import partition_all
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, feed_runner, leave, need_root
-
-DEVICE = {
-    "device": {"type": "path", "required": True},
-    "identity": {"type": "str", "required": True},
-    "test_identity": {"type": "str", "default": ""},
-    "serial": {"type": "str", "default": ""},
-    "model": {"type": "str", "default": ""},
-    "diskseq": {"type": "int", "default": 0},
-    "size_bytes": {"type": "int", "required": True},
-    "logical_bytes": {"type": "int", "required": True},
-    "start_bytes": {"type": "int", "required": True},
-    "length_bytes": {"type": "int", "required": True},
-    "end_bytes": {"type": "int", "required": True},
-    "type_guid": {"type": "str", "required": True},
-    "guid": {"type": "str", "required": True},
-    "name": {"type": "str", "required": True},
-    "written": {"type": "bool", "default": False},
-    "unfinished": {"type": "bool", "default": False},
-    "full_proof": {"type": "bool", "default": False},
-    "probe_starts": {"type": "list", "elements": "int", "default": []},
-    "erase": {"type": "str", "default": ""},
-    "removes": {"type": "list", "elements": "str", "default": []},
-}
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._change.partition_tables import partition_all
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import feed_runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import PARTITION_DEVICE
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, writing
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
-            "devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE},
+            "devices": {"type": "list", "elements": "dict", "required": True, "options": PARTITION_DEVICE},
             "lease": LEASE,
         },
         supports_check_mode=True,
@@ -246,7 +230,7 @@ def main():
             partitions, backups = partition_all(feed_runner(module), module.params["devices"], module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    leave(module, warnings, changed=True, **({} if module.check_mode else {"partitions": partitions, "backups": backups}))
+    exit_success(module, warnings, changed=True, **({} if module.check_mode else {"partitions": partitions, "backups": backups}))
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ module: device_info
 short_description: Read SSDs - identity, geometry with its sources, and what occupies them
 version_added: 0.1.0
 description:
-  - Reads whole disks. Every number of the geometry comes with its source and how far it can be trusted, since drives,
-    bridges and controllers do not always tell the truth.
-  - Says what occupies a disk and why the collection would or would not take it, without proving it blank.
+  - Reads whole disks. Each number of the geometry has a source and a confidence, because drives, bridges and controllers do not always
+    report the truth.
+  - Returns what occupies each disk, and why the collection would accept or refuse the disk. The module does not prove a disk blank.
   - Only reads.
 options:
   devices:
     description:
-      - The disks, by names below C(/dev/disk/by-id) or paths. Empty means all disks.
+      - The disks, by names below C(/dev/disk/by-id) or by paths. An empty list means all disks.
     type: list
     elements: str
     default: []
@@ -44,7 +44,7 @@ EXAMPLES = r"""
   become: true
   register: disks
 
-- name: Show the grain of each and who says so
+- name: Show the grain of each disk and the source of that value
   ansible.builtin.debug:
     msg: "{{ item.name }} {{ item.geometry.grain }}"
   loop: "{{ disks.devices }}"
@@ -60,32 +60,38 @@ devices:
   elements: dict
   contains:
     name:
-      description: The kernel's name. It may be another after the next boot.
+      description: The kernel's name of the disk. The disk may have another name after the next boot.
       type: str
       sample: nvme0n1
     links:
-      description: The names below C(/dev/disk/by-id), which stay.
+      description: The names of the disk below C(/dev/disk/by-id). These names stay the same.
       type: list
       elements: str
     identity:
-      description: C(key) (what the collection knows it by), C(wwid), C(serial), C(model), C(firmware), C(transport), C(controller), C(nsid) and C(ata).
+      description:
+        - C(key) is the string by which the collection identifies the disk. It is empty if the disk has no stable identity.
+        - The other members are C(wwid), C(serial), C(model), C(firmware), C(transport), C(controller), C(nsid), C(subsystem), C(ata)
+          (whether the disk accepts ATA commands) and C(test) (the identity that a test gave to a loop device).
       type: dict
     size_bytes:
-      description: Its size in bytes.
+      description: The size of the disk, in bytes.
       type: int
     geometry:
       description:
-        - Each member has C(value) (bytes, or null where unknown), C(source) and C(confidence), which is V(stated), V(reported) or V(assumed).
-          C(notes) tell which reported values were not believed and why.
+        - Each member has C(value) (in bytes, or null if it is not known), C(source) and C(confidence). The confidence is V(stated),
+          V(reported) or V(assumed).
+        - C(notes) lists the reported values that were not believed, with the reason for each.
+        - The member C(grain) is the unit in which the flash takes a write without a read-modify-write of the surrounding data.
       type: dict
     queue:
-      description: The kernel's own C(queue/) values in bytes, as they are.
+      description: The kernel's own values from C(queue/), in bytes and unchanged.
       type: dict
     write_cache:
       description:
-        - The drive's volatile write cache by the drive's own word. C(present), C(enabled), C(changeable), C(saved) (the state
-          that it comes back with, where it can save one) and C(protected) (power-loss protection) are null where it does not say,
-          and C(fault) tells why it could not be asked. C(belief) is the same as RV(devices[].write_cache_belief).
+        - The volatile write cache as the drive itself reports it.
+        - C(present), C(enabled) and C(changeable) describe the cache. C(saved) is the state that the drive returns to after a reset, if
+          it can save one. C(protected) means power-loss protection. Each of these is null if the drive does not report it.
+        - C(fault) is the reason why the drive could not be asked. C(belief) is the same as RV(devices[].write_cache_belief).
       type: dict
       sample:
         present: true
@@ -96,41 +102,48 @@ devices:
         fault: ""
         belief: write back
     write_cache_belief:
-      description: What the kernel believes of the write cache. The device itself may differ.
+      description: What the kernel believes about the write cache. The state in the drive may differ.
       type: str
       sample: write back
     partitions:
-      description: The entries of its table, with C(start_bytes), C(size_bytes), C(name), C(phase) and whether that is C(aligned).
+      description:
+        - The entries of the partition table, with C(number), C(name), C(type), C(guid), C(start_bytes), C(size_bytes), C(phase) (the
+          start modulo the grain) and C(aligned) (whether that phase is the one of the flash).
       type: list
       elements: dict
     occupied:
-      description: Why the disk would not be taken, each with C(name), C(found) and C(remedy). Empty means free, but not yet proven blank.
+      description:
+        - Why the collection would refuse the disk, each reason with C(device), C(name), C(found) and C(remedy). An empty list means
+          that the disk is free. It does not mean that the disk is proven blank.
       type: list
       elements: dict
 report:
-  description: One line a disk.
+  description: A table for people, with a heading and one line for each disk.
   returned: success
   type: list
   elements: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils import _guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._cache import as_facts
-from ansible_collections.plumbline.ssd.plugins.module_utils._durability import state_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import WriteCache
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, observe
-from ansible_collections.plumbline.ssd.plugins.module_utils._render import table
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, leave, missing_devices, need_root, runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import as_facts, state_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import WriteCache
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import missing_devices
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 
 
 def describe(seen, devno):
     """One disk as it is returned."""
     node, geometry = seen.nodes[devno], seen.geometries[devno]
     found = seen.tables.get(devno)
-    reasons = _guards.write_reasons(seen, node)
+    reasons = guards.write_reasons(seen, node)
     return {
         "name": node.name,
         "links": sorted(link for link, number in seen.links.items() if number == devno),
@@ -185,7 +198,7 @@ def main():
         exit_refused(module, fault)
     wanted = [devno for devno in seen.geometries if asked or seen.nodes[devno].kind == "disk"]
     devices = [describe(seen, devno) for devno in sorted(wanted, key=lambda devno: seen.nodes[devno].name)]
-    leave(module, changed=False, devices=devices, report=report(devices))
+    exit_success(module, changed=False, devices=devices, report=report(devices))
 
 
 if __name__ == "__main__":

@@ -12,21 +12,24 @@ module: mount_points
 short_description: Mount the volumes of a host by fstab, on mount points that nothing can write to while unmounted
 version_added: 0.1.0
 description:
-  - Takes all mounts of a host in one call, as M(plumbline.ssd.stack_plan) planned them.
-  - Makes each mount point and sets it immutable before the first mount, so that a database cannot start on the root
-    filesystem when its volume is missing. The attribute is set through a descriptor that is shown to lie on the parent's filesystem.
-  - Walks the way to each mount point through descriptors that follow no symbolic link, and refuses one that anybody but root could change.
-    After the mount the kernel has to show it at exactly that path.
-  - Refuses mounts and drop-ins that no plan would hold, so that a step that was tampered with writes no other line and no other file.
-  - Replaces C(/etc/fstab) in one atomic step. Lines of other mount points stay as they are, to the byte. Where the write fails, the old file
-    stands; where somebody else changed it meanwhile, it is left alone.
-  - Mounts, or remounts where only options differ, and reads the options back from the kernel. What is mounted is remounted before its line of
-    fstab is touched; where the kernel does not take an option by remount, the mount and its line stay as they were, and the module fails.
+  - Makes all mounts of a host in one call, as M(plumbline.ssd.stack_plan) planned them.
+  - Creates each mount point and makes it immutable before the first mount. A database then cannot start on the root filesystem if its
+    volume is missing. The module sets the attribute through a descriptor, after it has checked that the descriptor lies on the
+    filesystem of the parent directory.
+  - Opens each directory on the path to a mount point through descriptors that follow no symbolic link. It refuses a path that anybody
+    but root could change. After the mount the kernel must show the mount at exactly that path.
+  - Refuses mounts and drop-ins that no plan would contain. A step that was tampered with therefore cannot write other lines or files.
+  - Replaces C(/etc/fstab) in one atomic step. Lines of other mount points stay unchanged to the byte. If the write fails, the old file
+    stays. If another program changed the file meanwhile, the module leaves the file alone and fails.
+  - Mounts each volume. If a volume is mounted already and only its options differ, the module remounts it, and reads the options back
+    from the kernel.
+  - Remounts a mounted volume before it changes the line in fstab. If the kernel does not accept an option by remount, the mount and its
+    line stay as they were, and the module fails.
   - Sets owner, group, mode and SELinux label of the mounted root directory.
 options:
   mounts:
     description:
-      - The mounts, as they stand in the step C(mount) of M(plumbline.ssd.stack_plan).
+      - The mounts, as listed in the step C(mount) of M(plumbline.ssd.stack_plan).
     type: list
     elements: dict
     default: []
@@ -36,117 +39,119 @@ options:
         type: path
         required: true
       uuid:
-        description: UUID of the filesystem.
+        description: The UUID of the filesystem.
         type: str
         required: true
       fstype:
-        description: Type of the filesystem.
+        description: The type of the filesystem.
         type: str
         required: true
       options:
-        description: Mount options as fstab carries them, separated by commas.
+        description: The mount options as they are written in fstab, separated by commas.
         type: str
         required: true
       passno:
-        description: The sixth field of fstab (fs_passno). V(0) is no check at boot, V(1) the root filesystem, V(2) all others.
+        description: The sixth field of fstab (fs_passno). V(0) is no check at boot, V(1) is for the root filesystem, V(2) for all others.
         type: int
         default: 2
       owner:
-        description: Number of the owner of the mounted root directory; V(-1) leaves it.
+        description: The user id of the mounted root directory's owner. V(-1) leaves the owner as it is.
         type: int
         default: -1
       group:
-        description: Number of its group; V(-1) leaves it.
+        description: The group id of the mounted root directory. V(-1) leaves the group as it is.
         type: int
         default: -1
       mode:
-        description: Its mode, four octal digits such as V(0750); empty leaves it.
+        description: The mode of the mounted root directory, four octal digits such as V(0750). An empty string leaves the mode as it is.
         type: str
         default: ""
       selinux_context:
-        description: Its SELinux label; empty leaves it.
+        description: The SELinux label of the mounted root directory. An empty string leaves the label as it is.
         type: str
         default: ""
       stack:
-        description: The stack, for messages.
+        description: The name of the stack, for messages.
         type: str
         default: ""
       volume:
-        description: The volume, for messages.
+        description: The name of the volume, for messages.
         type: str
         default: ""
       changes:
-        description: What the plan found to change, for messages.
+        description: The changes that the plan found necessary, for messages.
         type: list
         elements: str
         default: []
   drop_ins:
     description:
-      - Drop-in files of systemd units, absolute path (C(/etc/systemd/system/UNIT.d/50-plumbline-STACK.conf)) to the file's whole text
-        (C(RequiresMountsFor=)), so that a service does not start without its volumes.
+      - Drop-in files of systemd units. The key is the absolute path (C(/etc/systemd/system/UNIT.d/50-plumbline-STACK.conf)), the value is
+        the whole text of the file (C(RequiresMountsFor=)).
+      - With its drop-in, a service does not start without its volumes.
     type: dict
     default: {}
   enable_fstrim_timer:
     description:
-      - Enable C(fstrim.timer), which discards what is free once a week.
+      - Enable C(fstrim.timer), which discards free space once a week.
     type: bool
     default: false
   accepted:
     description:
-      - The risks that were accepted for the mounts of a stack, as they stand in the step C(mount). The record of each stack that is named
-        here is replaced by them; it is in C(/var/lib/plumbline/accepted), for root alone, with the time at which each was accepted first.
-      - It is written before there is a mount with the risk, and a risk is taken out when no mount has it any more.
+      - The accepted risks of the mounts, by stack, as listed in the step C(mount). They replace the host's record of each stack that is
+        named here.
+      - The record is below C(/var/lib/plumbline/accepted) and readable by root only. It has the time at which each risk was first accepted.
+      - The module records a risk before a mount with that risk exists. It removes a risk from the record after no mount has it any more.
     type: list
     elements: dict
     default: []
     suboptions:
       stack:
-        description: The stack.
+        description: The name of the stack.
         type: str
         required: true
       risks:
-        description: What was accepted for it. None means nothing any more.
+        description: The risks that were accepted for the stack. An empty list means that none is accepted any more.
         type: list
         elements: dict
         default: []
         suboptions:
           volume:
-            description: The volume.
+            description: The name of the volume.
             type: str
             required: true
           mount:
-            description: Its mount point.
+            description: The mount point of the volume.
             type: str
             required: true
           uuid:
-            description: UUID of its filesystem.
+            description: The UUID of the volume's filesystem.
             type: str
             required: true
           option:
-            description: The mount option that brings the risk.
+            description: The mount option that causes the risk.
             type: str
             required: true
           acceptance:
-            description: By what it is allowed, as it stands in the stack.
+            description: The word in the stack that allows the option, such as V(data_loss_on_power_cut).
             type: str
             required: true
           serials:
-            description: Serials of the devices that it is about.
+            description: The serials of the devices at risk.
             type: list
             elements: str
             default: []
   read_back:
     description:
-      - The stacks of the host, as M(plumbline.ssd.stack_plan) takes them. When given, the host is observed and planned again
-        after the mounts, which spares the call of a module of its own. When no step is left, this was the last writer of the run, and its
-        O(lease) is given back.
-      - Check mode reads nothing back.
+      - The stacks of the host, as M(plumbline.ssd.stack_plan) takes them. If they are given, the module observes the host and plans
+        again after the mounts. This saves a separate module call.
+      - If no step is left, this was the last writer of the run, and the module gives its O(lease) back.
+      - In check mode nothing is read back.
     type: list
     elements: dict
     default: []
   verify:
     description:
-      - What is to be proven of them by measurement, as M(plumbline.ssd.stack_plan) takes it.
+      - What is proven of these stacks by measurement, as M(plumbline.ssd.stack_plan) takes it. It is used with O(read_back) only.
     type: dict
 extends_documentation_fragment:
   - plumbline.ssd.lease
@@ -159,8 +164,8 @@ attributes:
     support: full
     details: Shows the change of C(/etc/fstab).
 notes:
-  - M(ansible.posix.mount) is not used, because it truncates fstab and then writes it, so that a power cut in between leaves
-    a host that does not boot. It also takes one mount a call, and cannot close the gap between an empty directory and the mount.
+  - M(ansible.posix.mount) is not used, because it truncates fstab before it writes it. A power cut between the two leaves a host that does
+    not boot. It also makes only one mount in each call, and it cannot close the gap between an empty directory and the mount.
 seealso:
   - module: plumbline.ssd.stack_plan
 author:
@@ -168,7 +173,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Mount what was planned
+- name: Make the planned mounts
   plumbline.ssd.mount_points:
     mounts: "{{ item.mounts }}"
     drop_ins: "{{ item.drop_ins }}"
@@ -182,67 +187,42 @@ EXAMPLES = r"""
     label: "{{ item.summary }}"
   register: mounted
 
-- name: Fail where a step is left
+- name: Fail if a step is left
   ansible.builtin.assert:
     that: mounted.results[0].reading.steps | length == 0
 """
 
 RETURN = r"""
 reading:
-  description: What M(plumbline.ssd.stack_plan) returns of O(read_back) now.
+  description: What M(plumbline.ssd.stack_plan) now returns for the stacks in O(read_back).
   returned: success, when O(read_back) is given and it is not check mode
   type: dict
 released:
-  description: The run whose lease was given back, since no step was left; empty where it was not.
+  description: The run whose lease was given back, because no step was left. Empty if no lease was given back.
   returned: success, when O(read_back) is given and it is not check mode
   type: str
 reasons:
-  description: More about a failure, one line a reason.
+  description: More about a failure, one line for each reason.
   returned: failure with several causes
   type: list
   elements: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import LEASE, release, writing
-from ansible_collections.plumbline.ssd.plugins.module_utils._mounting import apply_mounts
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner, starter
-
-MOUNT = {
-    "path": {"type": "path", "required": True},
-    "uuid": {"type": "str", "required": True},
-    "fstype": {"type": "str", "required": True},
-    "options": {"type": "str", "required": True},
-    "passno": {"type": "int", "default": 2, "no_log": False},  # of fsck, and no secret
-    "owner": {"type": "int", "default": -1},
-    "group": {"type": "int", "default": -1},
-    "mode": {"type": "str", "default": ""},
-    "selinux_context": {"type": "str", "default": ""},
-    "stack": {"type": "str", "default": ""},
-    "volume": {"type": "str", "default": ""},
-    "changes": {"type": "list", "elements": "str", "default": []},
-}
-
-RISK = {
-    "volume": {"type": "str", "required": True},
-    "mount": {"type": "str", "required": True},
-    "uuid": {"type": "str", "required": True},
-    "option": {"type": "str", "required": True},
-    "acceptance": {"type": "str", "required": True},
-    "serials": {"type": "list", "elements": "str", "default": []},
-}
-ACCEPTED = {
-    "stack": {"type": "str", "required": True},
-    "risks": {"type": "list", "elements": "dict", "default": [], "options": RISK},
-}
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._change.mounts import apply_mounts
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner, starter
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import ACCEPTED, MOUNT
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, release, writing
 
 
 def read_back(run, stacks, verify):
     """The plan of *stacks* as the host is now, and its warnings."""
-    from ansible_collections.plumbline.ssd.plugins.module_utils._reading import note_filesystems, read  # a mount alone needs none of this
-    from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
-    from ansible_collections.plumbline.ssd.plugins.module_utils._verify import read_verify
+    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import note_filesystems, read  # a mount alone needs none of this
+    from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
+    from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
 
     reading, warnings = read(run, read_stacks(stacks), verify=None if verify is None else read_verify(verify))
     note_filesystems(reading)
@@ -269,6 +249,8 @@ def main():
         need_root()
         timer = params["enable_fstrim_timer"]
         with writing(params["lease"], module.check_mode) as taken_over:
+            if not module.check_mode:
+                forget_made([mount["uuid"] for mount in params["mounts"]])  # what is to be mounted was made
             applied = apply_mounts(runner(module), starter(module), params["mounts"], params["drop_ins"], timer, module.check_mode, params["accepted"])
             warnings = taken_over + applied.warnings
             try:
@@ -285,7 +267,7 @@ def main():
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
     result = {"reading": reading, "released": released} if reading else {}
-    leave(module, warnings, changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
+    exit_success(module, warnings, changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
 
 
 if __name__ == "__main__":

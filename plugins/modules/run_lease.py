@@ -12,13 +12,13 @@ module: run_lease
 short_description: Give back the lease of a run that failed half way
 version_added: 0.1.0
 description:
-  - One run at a time writes to a host. M(plumbline.ssd.stack_plan) takes the host's lease when steps remain, and the call that finds none left
-    gives it back. Where a step in between failed, that call does not come, and this one takes its place.
-  - Gives back the lease of exactly the run that is named. That of another run stays.
+  - One run at a time writes to a host. M(plumbline.ssd.stack_plan) takes the host's lease if steps remain. The call that finds no step
+    left gives the lease back. If a step fails, that call does not happen, and this module gives the lease back instead.
+  - Gives back the lease of exactly the run that is named. The lease of another run stays.
 options:
   run:
     description:
-      - The run, 32 hexadecimal digits, as it stands in the lease that M(plumbline.ssd.stack_plan) returned.
+      - The run, 32 hexadecimal digits, from the lease that M(plumbline.ssd.stack_plan) returned.
     type: str
     required: true
 extends_documentation_fragment:
@@ -29,11 +29,14 @@ attributes:
     support: full
   diff_mode:
     support: none
-    details: Nothing of the host's storage changes.
+    details: The module changes nothing of the host's storage.
 notes:
-  - A run whose controller died gives nothing back. A later run from the same controller takes the lease over at once, another one ten minutes after
-    the last sign of life. An SSH connection that the host still believes open is such a sign; C(ClientAliveInterval) in C(sshd_config) bounds that.
-    A boot of the host ends the lease. Every container is a controller of its own.
+  - If the controller of a run died, nothing gives the lease back. A later run from the same controller takes the lease over at once,
+    because that controller sees that the process of the first run is gone. A run from
+    another controller takes it over ten minutes after the last sign of life.
+  - An SSH connection that the host still believes open is a sign of life. C(ClientAliveInterval) in C(sshd_config) limits how long the
+    host believes that.
+  - A reboot of the host ends the lease. Every container is a controller of its own.
 seealso:
   - module: plumbline.ssd.stack_plan
 author:
@@ -43,13 +46,13 @@ author:
 EXAMPLES = r"""
 - name: Build what is missing
   block:
-    - name: Plan, and take the host's lease where steps remain
+    - name: Plan, and take the host's lease if steps remain
       plumbline.ssd.stack_plan:
         stacks: "{{ plumbline_stacks }}"
         lease: {}
       register: plan
 
-    - name: Carry the steps out
+    - name: Carry out the steps
       ansible.builtin.include_role:
         name: plumbline.ssd.provision
         tasks_from: apply
@@ -66,15 +69,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 released:
-  description: Whether the run had the lease.
+  description: Whether this run had the lease, so that it was given back.
   returned: success
   type: bool
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import Run, peek, release
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek, release
 
 
 def main():
@@ -86,10 +90,11 @@ def main():
             lease, _held = peek(Run(run))
             released = lease is not None and lease.run == run and not lease.free
         else:
+            forget_made()  # after a failure nobody reads back
             released = release(run)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    leave(module, changed=released, released=released)
+    exit_success(module, changed=released, released=released)
 
 
 if __name__ == "__main__":

@@ -12,18 +12,19 @@ module: stack_info
 short_description: Read any storage stack, disk to filesystem, and name the layer that is off
 version_added: 0.1.0
 description:
-  - Walks every stack of the host, or those on some disks, whoever made them, from the disk over partitions, LVM, device-mapper,
-    md and dm-crypt to the filesystem and its mount.
-  - Gives for every layer its absolute first byte on every leg, that byte's phase modulo the flash's grain, the stripe
-    count and size, and the stride and stripe_width of ext4.
-  - Where a stack's data ends up off the grain, a finding names the one layer that puts it there.
-  - Findings of the layers C(mount) and C(write_cache) say what a power cut or a crash would take, by the drives' write caches, the mount's options
-    and fstab. What was accepted for a filesystem when it was mounted is known from the record of the host, and shown as such.
-  - Only reads. Nothing is mounted, activated, probed by writing, or changed.
+  - Reads every storage stack of the host, or the stacks on some disks, no matter which tool made them. It follows each stack from the
+    disk over partitions, LVM, device-mapper, md and dm-crypt to the filesystem and its mount.
+  - Returns for every layer the absolute first byte on every leg (a device's part in a stripe), the phase of that byte (its address modulo
+    the grain, the unit in which the flash takes a write), the number and size of the stripes, and the stride and stripe_width of ext4.
+  - If the data of a stack ends up off the grain, a finding names the one layer that causes this.
+  - Findings of the layers C(mount) and C(write_cache) say which data a power cut or a crash would take. They follow from the drives'
+    write caches, the options of the mount, and fstab. Findings of the layer C(ext4) concern the filesystem itself.
+  - If a risk of a filesystem was accepted when it was mounted, the record on the host says so, and the report shows the risk as accepted.
+  - Only reads. The module mounts, activates and changes nothing, and writes nothing to probe a device.
 options:
   devices:
     description:
-      - Look only at stacks on these whole disks, by names below C(/dev/disk/by-id) or paths. Empty means all disks.
+      - Read only the stacks on these whole disks, by names below C(/dev/disk/by-id) or by paths. An empty list means all disks.
     type: list
     elements: str
     default: []
@@ -37,8 +38,8 @@ attributes:
   diff_mode:
     support: none
 notes:
-  - A device that reports no more than its 512-byte blocks is judged by a grain of 4,096 bytes, since no SSD programs less;
-    the source of every grain is in the device layer.
+  - If a device reports only its 512-byte blocks, the module assumes a grain of 4,096 bytes, because no SSD programs less at once.
+    The device layer has the source of every grain.
 seealso:
   - module: plumbline.ssd.stack_plan
   - module: plumbline.ssd.device_info
@@ -52,7 +53,7 @@ EXAMPLES = r"""
   become: true
   register: storage
 
-- name: Fail where a layer is off
+- name: Fail if a finding is an error
   ansible.builtin.assert:
     that: storage.findings | selectattr('level', 'eq', 'error') | length == 0
     fail_msg: "{{ storage.report }}"
@@ -60,7 +61,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 stacks:
-  description: Every stack with its layers from the bottom up and its findings.
+  description: Every stack with its layers, from the bottom up, and its findings.
   returned: success
   type: list
   elements: dict
@@ -69,10 +70,12 @@ stacks:
       description: The name of the topmost device.
       type: str
     mount:
-      description: Where it is mounted; empty where it is not.
+      description: The mount point of the stack. Empty if it is not mounted.
       type: str
     layers:
-      description: C(layer), C(names), C(legs) (C(device), C(start), C(phase), C(wanted), C(grain), C(aligned); bytes) and what the layer says of itself.
+      description:
+        - The layers from the bottom up, each with C(layer), C(names), C(legs), and what the layer reports about itself.
+        - C(legs) has for each leg C(device), C(start), C(phase), C(wanted) and C(grain), all in bytes, and C(aligned).
       type: list
       elements: dict
     findings:
@@ -80,15 +83,17 @@ stacks:
       type: list
       elements: dict
     accepted:
-      description: The risks in force that were accepted for it, as the record of the host has them, one line each. They are in RV(report) too.
+      description: The accepted risks that are in force for this stack, from the record of the host, one line each. RV(report) has them too.
       type: list
       elements: str
     not_followed:
-      description: Mappings whose bytes cannot be followed down to the disks, such as a thin pool. Nothing above them is known to be aligned.
+      description: Mappings whose bytes cannot be followed down to the disks, such as a thin pool. No layer above them is known to be aligned.
       type: list
       elements: str
 findings:
-  description: The findings of all stacks, each with C(level) (V(error) or V(warning)), C(layer), C(name), C(found) and C(wanted).
+  description:
+    - The findings of all stacks, each with C(level) (V(error) or V(warning)), C(layer), C(name), C(found), C(wanted) and C(text), which
+      has all of it in one line.
   returned: success
   type: list
   elements: dict
@@ -99,18 +104,22 @@ findings:
       found: starts at byte 32256 of sda, phase 3584 of 4 KiB
       wanted: phase 0
 report:
-  description: The same for people, one line an item.
+  description: The same for people, one line for each item.
   returned: success
   type: list
   elements: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe import Questions, observe
-from ansible_collections.plumbline.ssd.plugins.module_utils._render import view_report
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, leave, missing_devices, need_root, runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, view
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import missing_devices
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._report.static_proof_table import view_report
 
 
 def main():
@@ -126,7 +135,7 @@ def main():
     except PlumblineError as fault:
         exit_refused(module, fault)
     views = [view(seen, devno) for devno in tops(seen, list(seen.paths.values()) if asked else None)]
-    leave(
+    exit_success(
         module,
         changed=False,
         stacks=[one.as_dict() for one in views],

@@ -12,68 +12,75 @@ module: stack_plan
 short_description: Plan the storage of a database host, and prove what stands
 version_added: 0.1.0
 description:
-  - Observes the host once and works out which steps remain to bring its storage stacks to what is asked, from the
-    drives' write cache and the partition table to the mount.
-  - Changes nothing on any device or filesystem. It reports C(changed) when steps remain, so that its diff, a drawing of the stacks as found and
-    as planned, is printed in real runs as well as in check mode.
-  - Refuses, with every reason at once, where a device is not blank, is in use, or cannot be told from another, and
-    where what exists could only be rebuilt. A refused plan has no steps.
-  - Refuses mount options by which an acknowledged write can be lost on the devices that the volume is to lie on, unless the stack accepts it
-    by name. The guide on durability of the collection has the whole table.
-  - For every volume that stands it gives the static proof, which is the absolute start and the phase of each layer on each leg.
+  - Observes the host once, compares it with the spec, and returns the steps that remain. The steps cover a storage stack from the drives'
+    write cache and the partition table to the mount.
+  - Changes nothing on any device or filesystem. It reports C(changed) if steps remain. Its diff, a drawing of the stacks as found and as
+    planned, is therefore printed in real runs as well as in check mode.
+  - Refuses the plan if a device is not blank, is in use, or cannot be told from another device, and if an existing part could only be
+    rebuilt. The refusal has all reasons at once. A refused plan has no steps.
+  - Refuses mount options by which an acknowledged write can be lost on the devices of the volume, unless the stack accepts the risk by
+    name. The collection's guide on durability has the whole table.
+  - Returns the static proof of every existing volume, which is the absolute start and the phase of each layer on each leg. A leg is a
+    device's part in a stripe. The phase is an address modulo the grain, the unit in which the flash takes a write.
 options:
   stacks:
     description:
-      - The stacks, as written in C(plumbline_stacks). The keys of each are checked by the module itself, which names
-        the place of a mistake and the nearest valid key. They are described in the guide on specs of the collection.
+      - The stacks, as in C(plumbline_stacks). The module checks their keys itself. Its messages name the place of a mistake and the
+        nearest valid key.
+      - The role P(plumbline.ssd.provision#role) lists the keys, at O(plumbline.ssd.provision#role:main:plumbline_stacks). The collection's
+        guide on specs describes them.
     type: list
     elements: dict
     required: true
   through:
     description:
-      - Plan up to this layer and stop. Sizes and addresses are those of the whole stack all the same, and mount options are judged
-        over the devices whatever the layer.
+      - Plan up to this layer and stop. Sizes and addresses are those of the whole stack in any case. Mount options are always judged over
+        the devices, whatever the layer is.
     type: str
     choices: [write_cache, partition, striped_lvm, filesystem]
     default: filesystem
   verify:
     description:
-      - What is to be proven by measurement, as written in C(plumbline_verify), which the guide on the measured proof describes. When
-        given, RV(proofs) says what the record of the host holds and what is to be measured.
+      - What is proven by measurement, as in C(plumbline_verify). The guide on the measured proof describes it.
+      - If it is given, RV(proofs) says what the record of the host holds and what is to be measured.
     type: dict
   variables:
     description:
-      - Names of variables that begin with C(plumbline_), as C(query('ansible.builtin.varnames', '^plumbline_')) finds them. One that the
-        collection does not know is refused, since a mistyped variable would otherwise pass in silence.
+      - Names of variables that begin with C(plumbline_), as C(query('ansible.builtin.varnames', '^plumbline_')) finds them.
+      - The module refuses a name that the collection does not know. Ansible itself would ignore a mistyped variable without a message.
     type: list
     elements: str
     default: []
   lease:
     description:
-      - Given by whoever means to carry the steps out. Where steps remain, the host's lease is taken for that run and returned as RV(lease), by
-        which the writers of the collection know it; where none remain, it is given back. While another run has it, the plan is refused.
-      - It is a file below C(/run). With it the module notes, below C(/var/lib/plumbline), which filesystems are about to be made, so that what a
-        C(mke2fs) has left that was cut off is told from a filesystem that lost its superblock. In check mode nothing is taken or noted.
+      - Give this option, for example as V({}), if you are going to carry out the steps. If steps remain, the module takes the host's lease
+        for this run and returns it as RV(lease). The writers of the collection identify the run by it. If no step remains, the module
+        gives the lease back.
+      - If another run holds the lease and steps remain, the plan is refused. A host that is as asked needs no lease.
+      - The lease is a file below C(/run). In check mode the module does not take it.
+      - With this option the module also records, below C(/var/lib/plumbline), which filesystems are about to be made. A later run can then
+        tell the remains of an interrupted C(mke2fs) from a filesystem that lost its superblock. In check mode nothing is recorded.
     type: dict
     suboptions:
       run:
-        description: The run, 32 hexadecimal digits, when it has the lease already; empty for a new one.
+        description: The run, 32 hexadecimal digits, if it holds the lease already. Empty for a new run.
         type: str
         default: ""
       digest:
-        description: Ignored. It is accepted so that RV(lease) of an earlier call can be given as it is.
+        description: Ignored. It is accepted so that RV(lease) of an earlier call can be passed unchanged.
         type: str
         default: ""
       controller:
-        description: Who runs it, for the message that another run gets. Filled in by the controller.
+        description: Who runs the play, for the message that another run gets. The controller fills it in.
         type: str
         default: ""
       process:
-        description: The process on the controller. Filled in by the controller.
+        description: The process on the controller. The controller fills it in.
         type: str
         default: ""
       gone:
-        description: A run whose process on this same controller is gone, so that its lease is taken over at once. Filled in by the controller.
+        description:
+          - An earlier run of this same controller whose process no longer exists. Its lease is taken over at once. The controller fills it in.
         type: str
         default: ""
 extends_documentation_fragment:
@@ -82,17 +89,19 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: The module never changes anything but the host's lease and its note, which check mode leaves alone.
+    details: The module never changes anything except the host's lease and the record of filesystems. Check mode changes neither.
   diff_mode:
     support: full
 notes:
-  - Runs three tools at most, all read-only, namely C(lvm fullreport), C(dmsetup table) and C(wipefs) without an erase option.
-  - So is a partition, a PV or a volume of its own that seems to be empty, since a signature can be lost and the data still be there. The guide on getting data
-    back says how it returns.
-  - A device that is to be taken is proven blank by reading its first and last 64 MiB and 1,024 random places whole (C(blank_proof=sampled)),
-    or all of it. What the sample is sure to find is in the guide on refusals of the collection.
-  - A device with foreign contents, and nothing else against it, is refused with a digest of the device and of what was found on it. The stack's C(erase) takes
-    that digest as C(signature), with the device's serial, as the word that all of it may be lost. What goes is in the diff and in RV(report).
+  - The module runs at most three tools to read the storage, all read-only - C(lvm fullreport), C(dmsetup table), and C(wipefs) without an
+    erase option. On a host that keeps a write cache setting it also runs C(systemctl is-active).
+  - The module proves a device blank before the device is taken. It reads the first and last 64 MiB completely and 1,024 random places
+    (C(blank_proof=sampled)), or the whole device. The collection's guide on refusals says what the sample is sure to find.
+  - A partition, a PV or a volume of the stack itself that seems to be empty is proven blank in the same way, because a signature can be
+    lost while the data is still there. The guide on getting data back describes how to restore it.
+  - If a device has foreign contents and no other reason speaks against it, the refusal has a digest of the device and of what was found
+    on it. With this digest as C(signature), and with the device's serial, an entry in the stack's C(erase) states that all contents may
+    be destroyed. The diff and RV(report) list what will be destroyed.
 seealso:
   - module: plumbline.ssd.stack_info
   - module: plumbline.ssd.aligned_partition
@@ -121,9 +130,10 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: >-
-      What remains to be done, in order. Each has C(action), C(summary) and what the role that carries it out needs.
-      A step is of one C(stack), but for the write caches and the mounts: those of the whole host are the first and the last step.
+  description:
+    - The steps that remain, in order. Each has C(action), C(summary), and what the role needs that carries out the step.
+    - Most steps belong to one C(stack). The step for the write caches and the step for the mounts cover the whole host, and are the first
+      and the last step.
   returned: success
   type: list
   elements: dict
@@ -136,31 +146,31 @@ steps:
       data_alignment_bytes: 1048576
       summary: VG pgdata on 2 PVs, extents of 8 MiB, data at 1 MiB
 digest:
-  description: Names the plan. The same steps on the same devices give the same digest. Empty where no step is left.
+  description: Identifies the plan. The same steps on the same devices give the same digest. Empty if no step is left.
   returned: success
   type: str
   sample: 9b1f6d0e3c5a87b2444a1c0d95e7f3168a2b6c4d0e8f7a5b3c1d9e2f4a6b8c0d
 lease:
   description:
-    - What the writers of the run are to be given, with C(run) and C(digest), when O(lease) is given and steps remain. Empty otherwise.
+    - The lease to pass to the writers of the run, with C(run) and C(digest), if O(lease) is given and steps remain. Empty otherwise.
   returned: success
   type: dict
 released:
-  description: The run whose lease was given back, since no step remains; empty where there was none.
+  description: The run whose lease was given back, because no step remains. Empty if no lease was given back.
   returned: success
   type: str
 holder:
-  description: The run that has the lease, with C(run), C(controller), C(process) and C(since).
+  description: The run that holds the lease, with C(run), C(controller), C(process) and C(since).
   returned: failure, when another run has it
   type: dict
 missing_packages:
-  description: Packages that bring the tools which the plan wants and the host lacks, by the names of its distribution.
+  description: The packages with tools that the plan needs and the host lacks, by the names of the host's distribution.
   returned: success
   type: list
   elements: str
   sample: [lvm2]
 stacks:
-  description: The volumes that stand, each with its layers, from the device to the mount, and its findings.
+  description: The existing volumes, each with its layers, from the device to the mount, and its findings.
   returned: success
   type: list
   elements: dict
@@ -169,24 +179,26 @@ stacks:
       description: The volume's device-mapper or kernel name.
       type: str
     mount:
-      description: Where it is mounted; empty where it is not.
+      description: The mount point of the volume. Empty if it is not mounted.
       type: str
     layers:
       description:
-        - The layers from the bottom up. C(legs) gives for each leg the absolute first byte (C(start)), its C(phase) modulo
-          the C(grain) and the phase C(wanted), all in bytes.
+        - The layers from the bottom up. For each leg C(legs) has the absolute first byte (C(start)), its C(phase) modulo the C(grain), and
+          the phase C(wanted), all in bytes.
       type: list
       elements: dict
     findings:
-      description: What is wrong, with C(level) V(error) or V(warning), the C(layer), its C(name), what was C(found) and what is C(wanted).
+      description:
+        - What is wrong, with C(level) (V(error) or V(warning)), the C(layer), its C(name), what was C(found), what is C(wanted), and all of
+          it in one line as C(text).
       type: list
       elements: dict
     accepted:
-      description: The risks in force that somebody's word allows, as the record of the host has them, one line each. They are in RV(report) too.
+      description: The accepted risks that are in force, from the record of the host, one line each. RV(report) has them too.
       type: list
       elements: str
     not_followed:
-      description: Mappings whose bytes cannot be followed down to the disks, such as a thin pool. Nothing above them is known to be aligned.
+      description: Mappings whose bytes cannot be followed down to the disks, such as a thin pool. No layer above them is known to be aligned.
       type: list
       elements: str
 proofs:
@@ -196,13 +208,26 @@ proofs:
   elements: dict
   contains:
     stack:
-      description: The stack.
+      description: The name of the stack.
       type: str
     digest:
-      description: Names what the proof is of, namely the stack, the identities of its devices, and the thresholds.
+      description: Identifies the subject of the proof, which is the stack, the identities of its devices, and the thresholds.
       type: str
+    writes_digest:
+      description:
+        - The same for the measured writes. Mount points, mount options and the options of other measurements are not part of it.
+      type: str
+    made:
+      description:
+        - When the filesystem of each volume was made, in seconds since 1970. V(0) if the volume has none. A stored verdict counts only for
+          the same filesystems.
+      type: list
+      elements: int
     stored:
-      description: The verdict of exactly this that the host keeps. Empty where there is none.
+      description: The verdict that the host keeps for exactly this digest and these filesystems. Empty if there is none.
+      type: str
+    stored_time:
+      description: When that verdict was stored. Empty if there is none.
       type: str
     due:
       description: Whether the policy asks for a measurement.
@@ -211,15 +236,15 @@ proofs:
       description: The same for people, in one line.
       type: str
     volumes:
-      description: The volumes with C(device) and C(path).
+      description: The volumes, each with C(stack), C(volume), C(device), C(path) (its mount point) and C(power_loss_protection).
       type: list
       elements: dict
     bare:
-      description: The devices of the volumes, while no filesystem is on any of them.
+      description: The devices of the volumes, as long as none of the volumes has a filesystem. Empty otherwise.
       type: list
       elements: str
 verify:
-  description: O(verify) as it was understood; C(measures) holds the measurements that are wanted, each with its options.
+  description: O(verify) as the module understood it. C(measures) has the wanted measurements, each with its options.
   returned: success
   type: dict
 findings:
@@ -228,12 +253,12 @@ findings:
   type: list
   elements: dict
 report:
-  description: The same for people, one line an item.
+  description: The same for people, one line for each item.
   returned: success
   type: list
   elements: str
 reasons:
-  description: Why there is no plan, one line a reason.
+  description: Why there is no plan, one line for each reason.
   returned: when the plan is refused; a mistake in the spec has a C(msg) only
   type: list
   elements: str
@@ -242,12 +267,13 @@ reasons:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import Held, Run
-from ansible_collections.plumbline.ssd.plugins.module_utils._reading import read, read_to_write
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._spec import check_variables, read_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._verify import read_verify
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import read, read_to_write
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run
 
 LEASE = {name: {"type": "str", "default": ""} for name in ("run", "digest", "controller", "process", "gone")}
 
@@ -277,7 +303,7 @@ def main():
         exit_refused(module, fault, holder=fault.holder)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    leave(module, warnings, **{"lease": {}, "released": "", **result})
+    exit_success(module, warnings, **{"lease": {}, "released": "", **result})
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ module: stack_proof
 short_description: Judge what was measured of a host's stacks, and keep the verdict on the host
 version_added: 0.1.0
 description:
-  - Takes the results of M(plumbline.ssd.offset_sweep) and of the other measurements and brings them to one verdict for each stack, the worst of all.
-  - Keeps it below C(/var/lib/plumbline/proof), for root alone, together with all figures. M(plumbline.ssd.stack_plan) reads it there, so that
-    a stack that was proven is not measured again until it, one of its devices or a threshold changes.
-  - What was measured by writing stays in the record, since it cannot be measured again once a filesystem is there. A stack whose writes
+  - Takes the results of M(plumbline.ssd.offset_sweep), M(plumbline.ssd.throughput) and M(plumbline.ssd.sync_latency), and reduces them to
+    one verdict for each stack, the worst of all.
+  - Keeps the verdict below C(/var/lib/plumbline/proof), readable by root only, together with all figures. M(plumbline.ssd.stack_plan) reads
+    it there. A stack that was proven is therefore not measured again until the stack, one of its devices or a threshold changes.
+  - Keeps the results of writes in the record, because writes cannot be measured again after a filesystem exists. A stack whose writes
     failed does not pass by its reads.
 options:
   proofs:
@@ -25,14 +26,15 @@ options:
     required: true
   measured:
     description:
-      - Registered results of the measurements. A result belongs to the stack that its C(item) names, as a loop over the volumes of
-        a proof leaves it.
+      - The registered results of the measurements. A result belongs to the stack that its C(item) names, as in a loop over the volumes of
+        a proof.
     type: list
     elements: dict
     required: true
   final:
     description:
-      - Whether this is all that is measured. V(false) keeps only what was measured by writing, and no verdict.
+      - Whether these are all measurements. With V(false) the module keeps only the results of writes, and stores V(unfinished) instead
+        of a verdict.
     type: bool
     default: true
 extends_documentation_fragment:
@@ -41,11 +43,11 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Judges, and keeps nothing.
+    details: The module judges and keeps nothing.
   diff_mode:
     support: none
 notes:
-  - To keep a verdict is no change of the host's storage, so the module never reports one.
+  - The module never reports a change, because to keep a verdict changes nothing of the host's storage.
 seealso:
   - module: plumbline.ssd.stack_plan
 author:
@@ -53,7 +55,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Sweep the volumes
+- name: Sweep the offsets of the volumes
   plumbline.ssd.offset_sweep:
     device: "{{ item.path }}"
   become: true
@@ -62,14 +64,14 @@ EXAMPLES = r"""
     label: "{{ item.stack }}/{{ item.volume }}"
   register: sweeps
 
-- name: Judge what was measured
+- name: Judge the measurements
   plumbline.ssd.stack_proof:
     proofs: "{{ plan.proofs }}"
     measured: "{{ sweeps.results }}"
   become: true
   register: proof
 
-- name: Fail where the proof does
+- name: Fail if the proof does not pass
   ansible.builtin.fail:
     msg: "{{ proof.paragraphs | join(' ') }}"
   when: proof.verdict != 'pass'
@@ -77,22 +79,22 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: The worst verdict of all stacks, V(pass), V(inconclusive) or V(fail).
+  description: The worst verdict of all stacks, V(pass), V(inconclusive) or V(fail). With O(final=false) it is V(unfinished).
   returned: success
   type: str
   sample: pass
 proofs:
-  description: C(stack), C(verdict), C(reasons) and the C(record)'s path for each stack.
+  description: C(stack), C(verdict), C(reasons) and C(record) (the path of the record on the host) for each stack.
   returned: success
   type: list
   elements: dict
 paragraphs:
-  description: For each stack that did not pass, what was measured, against what, and where to look.
+  description: For each stack that did not pass, what was measured, the reasons of the verdict, and where the figures are.
   returned: success
   type: list
   elements: str
 report:
-  description: What was measured, for people, one line an item.
+  description: What was measured, for people, one line for each item.
   returned: success
   type: list
   elements: str
@@ -101,10 +103,11 @@ report:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils import _proof, _record
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove import stack_proof
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs
 
 
 def main():
@@ -121,20 +124,20 @@ def main():
     judged, report = [], []
     try:
         need_root()
-        for proof in _proof.check_proofs(params["proofs"]):
-            measured = _proof.belonging(proof["stack"], params["measured"])
-            record = _proof.record_of(proof, measured, now, params["final"], _record.load(proof["stack"]))
-            path = _record.path_of(proof["stack"]) if module.check_mode else _record.save(proof["stack"], record)
+        for proof in stack_proof.check_proofs(params["proofs"]):
+            measured = stack_proof.results_of_stack(proof["stack"], params["measured"])
+            record = stack_proof.record_of(proof, measured, now, params["final"], proofs.load_proof(proof["stack"]))
+            path = proofs.path_of(proof["stack"]) if module.check_mode else proofs.save_proof(proof["stack"], record)
             judged.append({"stack": proof["stack"], "verdict": record["verdict"], "reasons": record["reasons"], "record": path})
             report += [line for one in measured for line in one.get("report", [])]
     except PlumblineError as fault:
         exit_refused(module, fault)
-    leave(
+    exit_success(
         module,
         changed=False,
         verdict=worst([one["verdict"] for one in judged]),
         proofs=judged,
-        paragraphs=[_proof.paragraph(one) for one in judged if one["verdict"] != PASS],
+        paragraphs=[stack_proof.paragraph(one) for one in judged if one["verdict"] != PASS],
         report=report,
     )
 

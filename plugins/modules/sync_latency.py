@@ -11,65 +11,71 @@ module: sync_latency
 short_description: Measure synchronous writes on a volume as a database makes them
 version_added: 0.1.0
 description:
-  - Measures what PostgreSQL's C(pg_test_fsync) measures, with the same sizes, offsets and open flags, and prints its table again, with
-    percentiles of the latency and a histogram behind. PostgreSQL need not be there.
-  - Thresholds make a verdict of it. The module does not fail on a bad one; assert on RV(verdict).
-  - Writes to a file of 16 MiB that never has a name (C(O_TMPFILE)). The kernel removes it when the module ends, however it ends.
+  - Measures what PostgreSQL's C(pg_test_fsync) measures, with the same sizes, offsets and open flags, and prints the same table. It adds
+    percentiles of the latency and a histogram. PostgreSQL need not be installed.
+  - Gives a verdict if thresholds are set. The module does not fail on a bad verdict. To fail on it, assert on RV(verdict).
+  - Writes to a file of 16 MiB that never has a name (C(O_TMPFILE)). The kernel removes the file when the module ends, however it ends.
 options:
   path:
     description:
-      - A directory on the volume, usually the one that it is mounted on. The filesystem has to be ext4 or XFS, with 64 MiB free.
+      - A directory on the volume, usually its mount point. The filesystem must be ext4 or XFS, with 64 MiB free.
     type: path
     required: true
   rows:
     description:
-      - What to measure; all rows unless set. The table keeps its own order.
-      - V(open_datasync), V(fdatasync), V(fsync) and V(open_sync) make one write of 8 KiB each; the same with V(_2) behind (V(fdatasync_2)) two.
+      - The rows to measure, by default all. The table keeps its own order.
+      - V(open_datasync), V(fdatasync), V(fsync) and V(open_sync) make one write of 8 KiB each. The same names with V(_2) appended, such as
+        V(fdatasync_2), make two.
       - V(open_sync_1x16k), V(open_sync_2x8k), V(open_sync_4x4k), V(open_sync_8x2k) and V(open_sync_16x1k) write 16 KiB in so many pieces.
-      - V(write_fsync_close) and V(write_close_fsync) call fsync on the descriptor that wrote, and on another one.
-      - V(write) is 8 KiB without any sync, which measures the page cache.
+      - V(write_fsync_close) calls fsync on the descriptor that wrote. V(write_close_fsync) calls it on another descriptor.
+      - V(write) is a write of 8 KiB without any sync, which measures the page cache.
     type: list
     elements: str
   seconds:
     description:
-      - How long each row is measured, in seconds, from 0.1 to 60.
+      - The time for which each row is measured, in seconds, from 0.1 to 60.
     type: float
     default: 1
   max_seconds:
     description:
-      - How long all of it takes at most, in seconds, from 1 to 3600. An operation that has begun is waited for.
+      - The maximum time of the whole measurement, in seconds, from 1 to 3600. The module waits for an operation that has begun.
     type: float
     default: 120
   min_ops:
     description:
-      - 'The least operations per second that are sustained, by row, for example V({fdatasync: 500}).'
-      - Stalls that are too rare to be seen in a short time are allowed for, so that the rate has to be well above the threshold, or measured for long.
-        Such a row is measured for longer than O(seconds) while its verdict is inconclusive, within O(max_seconds).
+      - 'The required sustained operations per second, by row, for example V({fdatasync: 500}).'
+      - The verdict allows for stalls that are too rare to be seen in a short time. To pass, the rate must therefore be well above the
+        threshold, or the measurement must be long.
+      - A row with this threshold is measured for longer than O(seconds) while its verdict is inconclusive, within O(max_seconds).
     type: dict
     default: {}
   max_p99_ms:
     description:
-      - 'The longest 99th percentile of the latency in milliseconds, by row, for example V({fdatasync: 5}).'
-      - Such a row is measured for longer than O(seconds) where 299 operations, which a p99 needs, take longer; within O(max_seconds).
+      - 'The maximum 99th percentile of the latency in milliseconds, by row, for example V({fdatasync: 5}).'
+      - A p99 needs 299 operations. If they take longer than O(seconds), a row with this threshold is measured for longer, within O(max_seconds).
     type: dict
     default: {}
   cache_states:
     description:
-      - Measure a second time with the drives' write cache the other way round, and put it back.
-      - RV(cache_states) then tells how many times slower every row is without the cache, and what flushes and programming suggest about each other.
-      - All drives below the volume are switched, with C(hdparm), C(sdparm) or C(nvme), and not for good. They are put back as well when the module
-        is killed or the connection ends. While the cache is off, everything on these drives is slower.
-      - It is refused where a drive cannot be switched, where the drives' states differ, where an NVMe controller has namespaces beside
-        the volume's, and where a cache that is off would have to be switched on below a filesystem without barriers.
-      - Takes O(max_seconds) for each of the two states at most.
-      - Drives that seem to ignore flushes make RV(verdict) V(fail), however fast they are, unless nothing relies on the flushes (the cache is off,
-        or the filesystem has no barriers), or O(power_loss_protection) is set, or the drives say themselves that they have it. They are a warning then.
+      - Measure a second time with the drives' write cache in the other state, and put the cache back.
+      - RV(cache_states) then has the factor by which every row is slower without the cache, and what the two states suggest about the
+        drives' flushes.
+      - All drives below the volume are switched with C(hdparm), C(sdparm) or C(nvme). The change is temporary. The caches are also put back
+        if the module is killed or the connection ends. While the cache is off, everything on these drives is slower.
+      - The measurement is refused if a drive has no volatile cache, does not report its state or cannot be switched, if the states of the
+        drives differ, and if an NVMe controller has a namespace that is not the volume's.
+      - It is also refused if a cache that is off would be switched on below a filesystem without barriers, and if the kernel believes
+        C(write through) of a cache that is on or of a logical volume above it.
+      - The measurement takes at most O(max_seconds) for each of the two states.
+      - Drives that seem to ignore flushes make RV(verdict) V(fail), however fast they are. They are only a warning if nothing relies on the
+        flushes (the cache is off, or the filesystem has no barriers), if O(power_loss_protection) is set, or if the drives themselves
+        report power-loss protection.
     type: bool
     default: false
   power_loss_protection:
     description:
-      - All drives below the volume have power-loss protection by their data sheets, so that their flushes need not wait for the flash.
-      - It counts with O(cache_states) only.
+      - All drives below the volume have power-loss protection by their data sheets. Their flushes then need not wait for the flash.
+      - This option has an effect with O(cache_states) only.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -78,14 +84,14 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: In check mode nothing is written, so nothing is measured. The options and the directory are checked, and the verdict is V(inconclusive).
+    details: The module writes nothing in check mode, so it measures nothing. It checks the options and the directory. The verdict is V(inconclusive).
   diff_mode:
     support: none
 notes:
-  - The task never counts as changed, with O(cache_states) neither, since everything is as before at the end.
-  - This is load. While it runs, whatever else syncs to the same drives is slower. Measure before a database goes to work, or when it may wait.
-  - Fast figures prove no durability. A drive that acknowledges a flush and keeps the data in a volatile cache is fast as well.
-  - What exactly each row does, and how the figures and the verdict are made, is in the guide on sync latency.
+  - The task never reports a change, even with O(cache_states), because at the end everything is as before.
+  - The measurement is a load. While it runs, other syncs to the same drives are slower. Measure before a database is in use, or when it may wait.
+  - Fast figures do not prove durability. A drive that acknowledges a flush and keeps the data in a volatile cache is fast as well.
+  - The guide on sync latency describes exactly what each row does, and how the figures and the verdict are computed.
 seealso:
   - module: plumbline.ssd.offset_sweep
   - module: plumbline.ssd.device_info
@@ -94,7 +100,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: How fast the volume syncs, all rows
+- name: Measure all rows on a volume
   plumbline.ssd.sync_latency:
     path: /data01
   become: true
@@ -104,7 +110,7 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ sync.report }}"
 
-- name: Measure only what a commit waits for
+- name: Measure only the sync that a commit waits for
   plumbline.ssd.sync_latency:
     path: /data01
     rows: [fdatasync]
@@ -115,7 +121,7 @@ EXAMPLES = r"""
   become: true
   register: sync
 
-- name: What the drives do without their write cache, and what that says about their flushes
+- name: Measure with the drives' write cache on and off, and judge their flushes
   plumbline.ssd.sync_latency:
     path: /data01
     rows: [open_datasync, fdatasync, fsync, open_sync]
@@ -127,7 +133,7 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ states.report }}"
 
-- name: Stop where commits would be slow
+- name: Fail if commits would be slow
   ansible.builtin.assert:
     that: sync.verdict == 'pass'
     fail_msg: "{{ sync.reasons | join('; ') }}"
@@ -135,23 +141,28 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: V(pass), V(fail) or V(inconclusive). Without thresholds V(pass).
+  description:
+    - V(pass), V(fail) or V(inconclusive). Without thresholds it is V(pass), unless O(cache_states) finds drives that seem to ignore flushes.
+    - In check mode it is V(inconclusive).
   returned: success
   type: str
   sample: pass
 reasons:
-  description: Why, one line each. Of a verdict other than V(pass) those thresholds that were not met.
+  description:
+    - The reasons of the verdict, one line each. If the verdict is not V(pass), these are the thresholds that were not met, and the flushes
+      that seem to be ignored.
   returned: success
   type: list
   elements: str
   sample: ["fdatasync: 478 ops/sec (466 to 490); wanted at least 400"]
 path:
-  description: The directory, links followed.
+  description: The directory, with symbolic links resolved.
   returned: success
   type: str
   sample: /data01
 mount:
-  description: Where the filesystem that was measured is mounted. Another directory than RV(path) may mean that the volume is not mounted.
+  description:
+    - The mount point of the filesystem that was measured. If it differs from RV(path), the volume may not be mounted.
   returned: success
   type: str
   sample: /data01
@@ -176,18 +187,18 @@ rows:
       type: str
       sample: fdatasync
     title:
-      description: The same as C(pg_test_fsync) has it.
+      description: The title of the row in C(pg_test_fsync).
       type: str
       sample: fdatasync
     unable:
-      description: Why the row cannot run here, for example direct writes of 1 KiB on blocks of 4 KiB; empty where it can.
+      description: Why the row cannot run here, for example direct writes of 1 KiB on blocks of 4 KiB. Empty if it can run.
       type: str
     ops:
-      description: Operations that were measured.
+      description: The number of operations that were measured.
       type: int
       sample: 478
     seconds:
-      description: The time that they took.
+      description: The time that these operations took together, in seconds.
       type: float
       sample: 1.002
     ops_per_sec:
@@ -195,45 +206,47 @@ rows:
       type: float
       sample: 477.046
     usecs_per_op:
-      description: Mean latency in microseconds.
+      description: The mean latency, in microseconds.
       type: float
       sample: 2096.2
     p50_us:
-      description: Median latency in microseconds; none where the operations are too few to tell it, as with the other percentiles.
+      description: The median latency, in microseconds. Null if there are too few operations to tell. The same holds for the other percentiles.
       type: float
       sample: 2071.4
     p99_us:
-      description: 99th percentile, from 299 operations.
+      description: The 99th percentile of the latency, in microseconds. It needs 299 operations.
       type: float
       sample: 2630.9
     p999_us:
-      description: 99.9th percentile, from 2,995 operations.
+      description: The 99.9th percentile of the latency, in microseconds. It needs 2,995 operations.
       type: float
     max_us:
-      description: The longest that was seen.
+      description: The longest latency that was seen, in microseconds.
       type: float
       sample: 3011.2
     method_us:
-      description: Microseconds of each operation that are the measuring program's own, by a loop on C(/dev/null). They are taken out of all figures.
+      description:
+        - The part of each operation that is the measuring program's own, in microseconds, measured with a loop on C(/dev/null). It is
+          subtracted from all figures.
       type: float
     open_p99_us:
-      description: What 99 % of requests that come at random times would wait at most for the operation that is under way.
+      description: The longest time that 99 % of requests at random times would wait for the operation under way, in microseconds.
       type: float
       sample: 2604.6
     stalls:
-      description: Operations of 50 ms or more that took ten times as long as the median beside them.
+      description: The number of operations that took 50 ms or more, and ten times as long as the median beside them.
       type: int
       sample: 0
     stalled_share:
-      description: The share of the time that went into them.
+      description: The share of the time that went into stalls.
       type: float
       sample: 0.0
     histogram:
-      description: How many operations stayed below so many microseconds, and not below half as many.
+      description: How many operations took less than so many microseconds, and not less than half as many.
       type: dict
       sample: {"2048": 120, "4096": 358}
 checks:
-  description: The thresholds, each against what was measured.
+  description: The thresholds, each compared with what was measured.
   returned: success
   type: list
   elements: dict
@@ -251,15 +264,15 @@ checks:
       type: float
       sample: 400
     found:
-      description: The figure, in the same unit; none where it could not be told, as with both ends of its interval.
+      description: The measured figure, in the same unit. Null if it could not be told. The same holds for both ends of its interval.
       type: float
       sample: 477.046
     low:
-      description: It is above this with a confidence of 95 %, or 99 % for V(min_ops).
+      description: The true figure is above this with a confidence of 95 %, or 99 % for V(min_ops).
       type: float
       sample: 465.9
     high:
-      description: It is below this with a confidence of 95 %, or 99 % for V(min_ops).
+      description: The true figure is below this with a confidence of 95 %, or 99 % for V(min_ops).
       type: float
       sample: 488.2
     verdict:
@@ -273,8 +286,9 @@ cache_states:
   contains:
     "on":
       description:
-        - The rows with the cache on, as in RV(rows). Beside those that were asked for, V(fdatasync), V(direct_write), which is a direct write of 8 KiB
-          without any sync, and V(write_sync_file_range), which does all that V(fdatasync) does but the flush.
+        - The rows with the cache on, as in RV(rows). Besides the rows of O(rows) there are V(fdatasync), V(direct_write) and
+          V(write_sync_file_range). V(direct_write) is a direct write of 8 KiB without any sync. V(write_sync_file_range) does everything
+          that V(fdatasync) does, except the flush.
       type: list
       elements: dict
     "off":
@@ -282,25 +296,29 @@ cache_states:
       type: list
       elements: dict
     collapse:
-      description: By row, how many times slower it is without the cache; none where it could not be measured.
+      description: The factor by which each row is slower without the cache. Null if it could not be measured.
       type: dict
       sample: {"fdatasync": 26.56, "direct_write": 28.1, "write_sync_file_range": 1.1}
     honesty:
-      description: What the figures suggest about the drive's flushes. None of it is a proof.
+      description: What the figures suggest about the drives' flushes. None of it is a proof.
       type: dict
       contains:
         ratio:
-          description: RV(cache_states.honesty.program_us) by RV(cache_states.honesty.flush_us); none where no flush can be told from none.
+          description:
+            - RV(cache_states.honesty.program_us) divided by RV(cache_states.honesty.flush_us). Null if a flush cannot be told from none.
           type: float
           sample: 0.98
         flush_us:
-          description: >-
-            What a flush adds to a write, in microseconds (V(fdatasync) less V(write_sync_file_range)), and the limits between which it lies.
+          description:
+            - The time that a flush adds to a write (V(fdatasync) minus V(write_sync_file_range)), and the lower and upper limit of that time,
+              all in microseconds.
           type: list
           elements: float
           sample: [1860.0, 1650.2, 2069.8]
         program_us:
-          description: What the missing cache adds to a write, in microseconds (V(direct_write), off less on), and the limits between which it lies.
+          description:
+            - The time that the missing cache adds to a write (V(direct_write) with the cache off minus V(direct_write) with it on), and the
+              lower and upper limit of that time, all in microseconds.
           type: list
           elements: float
           sample: [1829.0, 1641.0, 2017.0]
@@ -312,35 +330,29 @@ cache_states:
           description: The figures, what they suggest, and what else could look the same.
           type: str
 seconds:
-  description: How long it took.
+  description: The time that the measurement took, in seconds.
   returned: success
   type: float
 written_bytes:
-  description: What was written to the file in all, in bytes.
+  description: The number of bytes that were written to the file.
   returned: success
   type: int
 report:
-  description: The table of C(pg_test_fsync), the histogram and the verdict for people, one line an item.
+  description: The table of C(pg_test_fsync), the histogram and the verdict, for people, one line for each item.
   returned: success
   type: list
   elements: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._durability import barriers_on
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._sync import (
-    ARGUMENTS,
-    asked,
-    compare_states,
-    for_states,
-    read_options,
-    result,
-    unmeasured,
-    with_flushes,
-)
-from ansible_collections.plumbline.ssd.plugins.module_utils._syncprobe import look_at, measure
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import barriers_on
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import ARGUMENTS, for_states, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.report import compare_states, result, unmeasured, with_flushes
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.verdict import asked
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.writer import look_at_volume, measure_rows
 
 # After which the caches are put back even if the module still runs: an operation that has begun is waited for.
 SPARE_SECONDS = 300
@@ -348,17 +360,16 @@ SPARE_SECONDS = 300
 
 def measure_states(module, volume, options):
     """The result with the write cache as it is, and with it the other way round beside it."""
-    from ansible_collections.plumbline.ssd.plugins.module_utils._cachemeans import drives_of  # few ask for it, and it loads much
-    from ansible_collections.plumbline.ssd.plugins.module_utils._cacheset import find_tools
-    from ansible_collections.plumbline.ssd.plugins.module_utils._cachestates import turned
+    from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.command import find_tools
+    from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.temporary_state import drives_of, inverted_caches
 
     mine, other = for_states(options, True), for_states(options, False)
     drives = drives_of(volume.devno, runner(module), find_tools(module.get_bin_path))
     if module.check_mode:
         return unmeasured(volume.title)
-    before = measure(volume, mine)
-    with turned(drives.means, drives.legs, drives.was, options.max_seconds + SPARE_SECONDS):
-        turned_round = measure(volume, other)
+    before = measure_rows(volume, mine)
+    with inverted_caches(drives.means, drives.legs, drives.was, options.max_seconds + SPARE_SECONDS):
+        turned_round = measure_rows(volume, other)
     on, off = (before.rows, turned_round.rows) if drives.was else (turned_round.rows, before.rows)
     states, lines = compare_states(on, off, drives.protected)
     seconds, written = before.seconds + turned_round.seconds, before.written + turned_round.written
@@ -382,18 +393,18 @@ def main():
     try:
         options = read_options(params)
         need_root()
-        volume = look_at(params["path"])
+        volume = look_at_volume(params["path"])
         where = {"path": volume.path, "mount": volume.mount, "device": volume.device, "fstype": volume.fstype}
         if params["cache_states"]:
             found = measure_states(module, volume, options)
         elif module.check_mode:
             found = unmeasured(volume.title)
         else:
-            run = measure(volume, options)
+            run = measure_rows(volume, options)
             found = result(volume.title, options, run.rows, run.seconds, run.written)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    leave(module, changed=False, **where, **found)
+    exit_success(module, changed=False, **where, **found)
 
 
 if __name__ == "__main__":

@@ -11,75 +11,80 @@ module: throughput
 short_description: Measure the throughput of volumes against the sum of their raw devices
 version_added: 0.1.0
 description:
-  - Loads the volumes of a stack, all at once, and the bytes of the raw devices that they lie on, all at once, in turns, and says which share of the
-    raw throughput reaches the volumes, with an interval. A stripe on a wrong boundary shows about half.
-  - The legs are found by the module itself. They are loaded over the same bytes as the volumes, on whole MiB behind the device's own alignment.
-  - By default it only reads. All load is made by fio.
+  - Loads the volumes of a stack and the raw devices below them in turns, and returns the share of the raw throughput that reaches the
+    volumes, with an interval. The volumes are loaded all at once, and so are the raw devices. A stripe on a wrong boundary gives about half.
+  - Finds the legs itself, which are the partitions or disks on which the volumes lie. It loads the same bytes of the legs as of the
+    volumes, on whole MiB behind the device's own alignment.
+  - Only reads by default. fio makes all load.
 options:
   volumes:
     description:
-      - The volumes that share the legs, logical volumes, partitions or disks, by a path or a name below C(/dev/disk/by-id). They are loaded together.
-      - Without O(write) what is read has to have been written before. A drive answers blocks that were never written, or were
-        discarded, without its flash.
-      - Either this or O(paths) is required.
+      - The volumes that share the legs. They are logical volumes, partitions or disks, by a path or by a name below C(/dev/disk/by-id).
+        They are loaded together.
+      - Without O(write), the bytes that are read must have been written before. If a block was never written, or was discarded, the
+        drive answers without its flash.
+      - Either this option or O(paths) is required.
     type: list
     elements: str
     default: []
   paths:
     description:
-      - Mount points of filesystems in use, loaded together. On each a file without a name is written, and then the volume and the legs
-        are read where that file lies. The file is gone when the module ends, however it ends.
+      - The mount points of filesystems in use. They are loaded together. The module writes a file without a name on each, and then reads
+        the volume and the legs at the places of that file. The file disappears when the module ends, however it ends.
     type: list
     elements: path
     default: []
   write:
     description:
-      - Measures writes too, B(and destroys the contents of) O(volumes). Every volume has to be a partition that this collection made, or a logical
-        volume on nothing else, without a signature, a mount or a holder; anything else is refused and nothing is written.
-      - The range is filled first, and discarded in the end.
+      - Measure writes too, B(and destroy the contents of) O(volumes). Every volume must be a partition that this collection made, or a
+        logical volume that lies only on such partitions, without a signature, a mount or a holder. Anything else is refused, and nothing
+        is written.
+      - The range is filled first, and discarded at the end.
     type: bool
     default: false
   jobs:
     description:
-      - What is measured, out of V(seq_read) (1 MiB requests at depth), V(rand_read) (8 KiB at depth), V(seq_write) (1 MiB, parallel writers that
-        each wait for their request) and V(rand_write) (8 KiB at depth). The writes need O(write). Empty for all that is allowed.
+      - The jobs to measure. V(seq_read) makes 1 MiB requests at depth. V(rand_read) makes 8 KiB requests at depth. V(seq_write) makes 1 MiB
+        requests of parallel writers, each of which waits for its request. V(rand_write) makes 8 KiB requests at depth.
+      - The writes need O(write). An empty list means all jobs that are allowed.
     type: list
     elements: str
     default: []
   min_share:
-    description: The share of the raw throughput that is enough.
+    description: The required share of the raw throughput.
     type: float
     default: 0.9
   precision:
-    description: Measuring goes on until half the width of the interval is at most this and the verdict is certain.
+    description: The measurement goes on until half the width of the interval is at most this and the verdict is certain.
     type: float
     default: 0.05
   confidence:
-    description: The probability with which the interval holds the share, however often it was looked at.
+    description: The probability that the interval contains the share, however often the module looked at it.
     type: float
     default: 0.95
   max_cpu:
-    description: The share of all CPUs' time above which the verdict is V(inconclusive), because they may be what is measured.
+    description:
+      - The maximum share of all CPUs' time. Above it the verdict is V(inconclusive), because the CPUs may be what was measured.
     type: float
     default: 0.5
   depth:
-    description: Random requests outstanding for each leg; of sequential reads a quarter.
+    description: The number of outstanding random requests for each leg. Sequential reads have a quarter of it.
     type: int
     default: 32
   writers:
-    description: The fewest parallel sequential writers. There are more where an equal number for every leg and volume takes more.
+    description: The least number of parallel sequential writers. There are more if an equal number for every leg and volume needs more.
     type: int
     default: 6
   block_seconds:
-    description: How long one block is measured, in seconds. A quarter of it, at most 2 s, goes before and is not counted.
+    description: The time of one block of a measurement, in seconds. A ramp of a quarter of it, at most 2 s, comes first and is not counted.
     type: float
     default: 1
   max_seconds:
-    description: How long all blocks take at most, in seconds. Filling is not counted.
+    description: The maximum time of all blocks, in seconds. The filling is not counted.
     type: float
     default: 120
   max_bytes:
-    description: How much is read and written at most. V(0) for no limit. Filling is not stopped by it.
+    description: The maximum number of bytes to read and write. V(0) for no limit. It does not stop the filling.
     type: str
     default: "0"
   span:
@@ -87,24 +92,27 @@ options:
     type: str
     default: 8GiB
   scratch_size:
-    description: The size of the file on each of O(paths). Twice as much has to be free.
+    description: The size of the file on each of O(paths). Twice as much must be free.
     type: str
     default: 256MiB
   nomerges:
     description:
-      - Sets C(queue/nomerges) of the legs and volumes to 2 while sequential jobs are measured, and puts it back afterwards, even when the module is
-        killed. The requests then reach the drives in the size of the stripe. Those of everybody else on these queues are not merged either meanwhile.
+      - Set C(queue/nomerges) of the legs and volumes to 2 while sequential jobs are measured. The requests then reach the drives in the
+        size of the stripe. The requests of all other users of these queues are not merged either meanwhile.
+      - The setting is restored afterwards, even if the module is killed.
     type: bool
     default: false
   baseline:
     description:
-      - A file on the host for the raw rates, with the identities of the devices. It is written where it is missing, and returned
-        beside the fresh rates where it is there. One of other devices is an error.
+      - The path of a file on the host for the raw rates, with the identities of the devices. The module returns its contents beside the
+        fresh rates.
+      - The module adds the jobs that the file lacks, and never overwrites rates that the file has. In check mode it does not write the file.
+      - A file about other devices is an error.
     type: path
   reuse_baseline:
     description:
-      - Takes the raw rates from O(baseline), where it holds the job, and loads only the volumes. That is quicker, and less sure, because
-        the two were not measured in turns.
+      - Take the raw rates of a job from O(baseline), if it has them, and load only the volumes. This is quicker and less certain, because
+        the two sides were not measured in turns.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -113,17 +121,19 @@ extends_documentation_fragment:
   - plumbline.ssd.attributes.actiongroup
 requirements:
   - fio 3.0 or newer, with its libaio engine (a package of its own, C(fio-engine-libaio), on some distributions)
-  - dmsetup, where a volume is a mapped device; util-linux, for O(write)
+  - dmsetup, if a volume is a mapped device; util-linux, for O(write)
 attributes:
   check_mode:
     support: full
-    details: Reads of O(volumes) are measured in check mode as well. With O(write) or O(paths) only the checks are made, and the verdict is V(inconclusive).
+    details:
+      - Reads of O(volumes) are measured in check mode as well. With O(write) or O(paths) only the checks are made, and the verdict is
+        V(inconclusive).
   diff_mode:
     support: none
 notes:
-  - Rates are those of a burst, not of the steady state that a drive reaches after hours of writing.
+  - The rates are those of a burst. They are not those of the steady state that a drive reaches after hours of writing.
   - A bad verdict does not fail the module.
-  - Where the interval comes from, and what it assumes, is in the guide on throughput.
+  - The guide on throughput describes where the interval comes from, and what it assumes.
 seealso:
   - module: plumbline.ssd.offset_sweep
   - module: plumbline.ssd.stack_info
@@ -132,7 +142,7 @@ author:
 """
 
 EXAMPLES = r"""
-- name: What share of the raw devices' throughput reaches the mounted volumes
+- name: Measure which share of the raw devices' throughput reaches the mounted volumes
   plumbline.ssd.throughput:
     paths: [/data01, /data02]
     baseline: /var/lib/plumbline/raw.json
@@ -147,7 +157,7 @@ EXAMPLES = r"""
   become: true
   register: throughput
 
-- name: Fail where too little of it arrives
+- name: Fail if the share is too small
   ansible.builtin.assert:
     that: throughput.verdict == 'pass'
     fail_msg: "{{ throughput.report | join(' ') }}"
@@ -155,12 +165,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: V(pass), V(fail) or V(inconclusive); the worst of all jobs.
+  description: V(pass), V(fail) or V(inconclusive), the worst of all jobs.
   returned: success
   type: str
   sample: pass
 reasons:
-  description: Why, one line for each job that did not pass; on a refusal, each thing that was found.
+  description: One line for each job that did not pass. After a refusal, one line for each thing that was found.
   returned: success, and failure with several causes
   type: list
   elements: str
@@ -174,13 +184,15 @@ jobs:
       description: The job.
       type: str
     verdict:
-      description: V(pass) where the whole interval is at least O(min_share), V(fail) where all of it is below, else V(inconclusive).
+      description:
+        - V(pass) if the whole interval is at or above O(min_share). V(fail) if the whole interval is below it. V(inconclusive) otherwise,
+          and whenever the CPUs were busier than O(max_cpu) or a job of fio used more than 0.9 of a CPU.
       type: str
     why:
       description: The same in words.
       type: str
     share:
-      description: Rate of the volumes divided by rate of the legs. Null where too few blocks were measured.
+      description: The rate of the volumes divided by the rate of the legs. Null if too few blocks were measured.
       type: float
     low:
       description: The lower end of the interval.
@@ -189,29 +201,29 @@ jobs:
       description: The upper end of the interval.
       type: float
     stack_mib_s:
-      description: Mean rate of all volumes together, in MiB per second.
+      description: The mean rate of all volumes together, in MiB per second.
       type: float
     raw_mib_s:
-      description: Mean rate of all legs together, in MiB per second.
+      description: The mean rate of all legs together, in MiB per second.
       type: float
     stack_iops:
-      description: Mean requests per second of the volumes.
+      description: The mean number of requests per second of the volumes.
       type: float
     raw_iops:
-      description: Mean requests per second of the legs. V(0) with a reused baseline.
+      description: The mean number of requests per second of the legs. V(0) with a reused baseline.
       type: float
     blocks:
-      description: How many blocks were measured.
+      description: The number of blocks that were measured.
       type: int
     cpu_busy:
-      description: The share of all CPUs' time that was busy meanwhile.
+      description: The share of all CPUs' time that was busy during the job.
       type: float
     legs:
-      description: Each leg's own part of the raw rate.
+      description: The part of each leg in the raw rate.
       type: list
       elements: dict
 legs:
-  description: The raw devices, and which bytes of them were loaded.
+  description: The raw devices, and which of their bytes were loaded.
   returned: success
   type: list
   elements: dict
@@ -220,19 +232,19 @@ legs:
       description: The disk, by the kernel's name.
       type: str
     model:
-      description: Its model.
+      description: The model of the disk.
       type: str
     serial:
-      description: Its serial number.
+      description: The serial number of the disk.
       type: str
     size_bytes:
-      description: Its size.
+      description: The size of the disk, in bytes.
       type: int
     loaded_bytes:
-      description: How many bytes of it were loaded.
+      description: How many bytes of the disk were loaded.
       type: int
     ranges:
-      description: Which, on the partition or the disk that was loaded; the first eight ranges.
+      description: The first eight ranges of these bytes, on the partition or the disk that was loaded.
       type: list
       elements: dict
 volumes:
@@ -241,7 +253,7 @@ volumes:
   type: list
   elements: str
 cpu_busy:
-  description: The largest of the jobs' figures.
+  description: The largest RV(jobs[].cpu_busy) of all jobs.
   returned: success
   type: float
 read_bytes:
@@ -249,35 +261,37 @@ read_bytes:
   returned: success
   type: int
 written_bytes:
-  description: About how many bytes were written, with filling and scratch files.
+  description: About how many bytes were written, including the filling and the scratch files.
   returned: success
   type: int
 seconds:
-  description: How long it took.
+  description: The time that the measurement took, in seconds.
   returned: success
   type: float
 nomerges:
-  description: The settings that were changed for the time of the measurement, and to what.
+  description: The settings that were changed during the measurement, each with the value that it was set to.
   returned: success
   type: dict
 baseline:
-  description: What O(baseline) holds now, its devices and the raw rates of its jobs. Empty without one.
+  description: What O(baseline) holds now, which is its devices and the raw rates of its jobs. Empty without that option.
   returned: success
   type: dict
 report:
-  description: The same for people, one line an item.
+  description: The same for people, one line for each item.
   returned: success
   type: list
   elements: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import LEASE, writing
-from ansible_collections.plumbline.ssd.plugins.module_utils._load import ARGUMENTS, measure_paths, measure_volumes, read_options
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import exit_refused, leave, need_root, runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import as_dict, report
-from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import ARGUMENTS, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.session import measure_paths, measure_volumes
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import report_throughput, throughput_as_dict
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, writing
 
 
 def main():
@@ -303,8 +317,8 @@ def main():
             result = measure(runner(module), wanted, names, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    jobs = [as_dict(name, found) for name, found in result.jobs]
-    leave(
+    jobs = [throughput_as_dict(name, found) for name, found in result.jobs]
+    exit_success(
         module,
         warnings,
         changed=False,
@@ -319,7 +333,7 @@ def main():
         seconds=round(result.seconds, 2),
         nomerges=result.nomerges,
         baseline=result.baseline,
-        report=report(", ".join(result.volumes), result.jobs, result.notes),
+        report=report_throughput(", ".join(result.volumes), result.jobs, result.notes),
     )
 
 

@@ -12,12 +12,15 @@ module: write_cache
 short_description: Set the volatile write cache of SSDs, and keep it so over reboots, hot-plug and resets
 version_added: 0.1.0
 description:
-  - Takes all drives of a host in one call, ATA, SCSI and NVMe. Asks each drive itself, never the kernel, sets what differs
-    with C(hdparm), C(sdparm) or C(nvme), and asks the drive again.
-  - Checks all that can be known for all drives before it sets the first. Where one fails, those that were set before it are put back.
-  - Keeps the setting by the drive's identity (WWID), with one udev rule and a timer that looks every five seconds, because a reset may bring
-    the drive's default back without any event. A drive that can save the setting itself is told to.
-  - C(queue/write_cache) of sysfs, the kernel's belief, is never written. Where it would drop flushes, the kernel is made to look again.
+  - Takes all ATA, SCSI and NVMe drives of a host in one call. It asks each drive itself, never the kernel, for the state of its cache. It
+    sets the caches that differ with C(hdparm), C(sdparm) or C(nvme), and asks the drives again.
+  - Checks everything that can be known for all drives before it sets the first one. If one drive fails, the drives that were set before it
+    are put back.
+  - Keeps the setting by the drive's identity (WWID), with one udev rule, and with a timer that checks the drives every five seconds. The
+    timer is needed because a reset may restore the drive's default without any event. If a drive can save the setting itself, the saved
+    value is set as well.
+  - Never writes C(queue/write_cache) of sysfs, which is what the kernel believes. If the kernel would drop flushes, the module makes it read
+    the drive again.
 options:
   devices:
     description:
@@ -27,41 +30,43 @@ options:
     required: true
     suboptions:
       device:
-        description: A name below C(/dev/disk/by-id), or a path, of the whole disk.
+        description: The whole disk, by a name below C(/dev/disk/by-id) or by a path.
         type: str
         required: true
       state:
         description:
-          - V(on) or V(off) is set and kept. V(keep) never changes the drive; a setting that was kept before is no longer kept.
+          - V(on) or V(off) is set and kept. V(keep) never changes the drive. With V(keep), a setting that was kept before is no longer kept.
         type: str
         choices: ["on", "off", "keep"]
         required: true
       identity:
         description:
-          - The identity that the drive must have, as M(plumbline.ssd.stack_plan) gives it in its steps; empty takes the one that is there.
+          - The identity that the drive must have, as in the steps of M(plumbline.ssd.stack_plan). An empty string accepts any drive.
         type: str
         default: ""
       serial:
-        description: The drive's serial, for the message that it is not there.
+        description: The serial of the drive, for the message if the drive is missing.
         type: str
         default: ""
       accept:
         description:
-          - Risks taken on for this drive. V(data_loss_on_power_cut) lets its cache be switched on while a filesystem is mounted on it without barriers,
-            which is refused otherwise.
+          - Risks that are accepted for this drive. V(data_loss_on_power_cut) allows its cache to be switched on while a filesystem on it is
+            mounted without barriers. Otherwise this is refused.
         type: list
         elements: str
         choices: [data_loss_on_power_cut]
         default: []
   persist:
     description:
-      - Keep the setting. V(false) sets it until the next reset, and drops what was kept for these drives before, which would undo it.
+      - Keep the setting. V(false) sets it until the next reset. It also removes a setting that was kept for these drives before, which would
+        undo the new one.
     type: bool
     default: true
   power_loss_protection:
     description:
-      - Serials of drives of which the operator states that their cache survives a power cut. RV(devices[].protected) says so where the drive
-        itself does not, and their caches may be switched on below a filesystem without barriers.
+      - Serials of drives whose cache survives a power cut, by the operator's statement. If a drive does not report this itself,
+        RV(devices[].protected) has the statement.
+      - The caches of these drives may be switched on below a filesystem without barriers.
     type: list
     elements: str
     default: []
@@ -76,12 +81,15 @@ attributes:
     support: full
     details: Shows for each drive the state of its cache, and the state that is kept.
 notes:
-  - A cache that is off is not switched on below a filesystem that is mounted without barriers, unless that is accepted.
-  - The cache of an NVMe SSD belongs to its controller. It is set only where all namespaces behind the controller are named, with the same state.
-  - Virtual disks (virtio), loop devices and disks behind USB bridges cannot be asked, so V(on) and V(off) are refused for them.
-  - Off is kept as well as on. A kernel that goes on believing C(write back) over a cache that is off is left alone, since that is safe, and right
-    again when a reset brings the cache back. Only where the drive itself saves the setting is it made to look again.
-  - On a host without systemd there is the udev rule and no timer.
+  - The module does not switch on a cache that is off below a filesystem that is mounted without barriers, unless O(devices[].accept) or
+    O(power_loss_protection) allows it, or the drive itself reports power-loss protection.
+  - If a logical volume above the drive would drop flushes, the module does not switch the cache on, whatever is accepted.
+  - The cache of an NVMe SSD belongs to its controller. It is set only if all namespaces of the controller are named, with the same state.
+  - Virtual disks (virtio), loop devices and disks behind USB bridges cannot be asked. V(on) and V(off) are therefore refused for them.
+  - V(off) is kept as well as V(on). If the cache is off and the kernel still believes C(write back), the module leaves that as it is. This
+    is safe, and it is right again when a reset switches the cache on. Only if the drive itself saves the setting does the module make the
+    kernel read the drive again.
+  - On a host without systemd there is the udev rule, and no timer.
 seealso:
   - module: plumbline.ssd.device_info
   - module: plumbline.ssd.stack_plan
@@ -90,14 +98,14 @@ author:
 """
 
 EXAMPLES = r"""
-- name: Two drives without their volatile cache, for good
+- name: Switch the volatile cache of two drives off, and keep it off
   plumbline.ssd.write_cache:
     devices:
       - {device: nvme-MODEL_SERIAL1, state: "off"}
       - {device: ata-MODEL_SERIAL2, state: "off"}
   become: true
 
-- name: Leave a drive to itself again
+- name: No longer keep the setting of a drive
   plumbline.ssd.write_cache:
     devices:
       - {device: ata-MODEL_SERIAL2, state: keep}
@@ -112,64 +120,66 @@ devices:
   elements: dict
   contains:
     device:
-      description: The kernel's name.
+      description: The device node, with the kernel's name of the drive.
       type: str
       sample: /dev/nvme0n1
     path:
-      description: The drive as it was named.
+      description: The path by which the drive was named.
       type: str
     identity:
-      description: What the drive is known by.
+      description: The string by which the collection identifies the drive.
       type: str
     serial:
-      description: Its serial.
+      description: The serial of the drive.
       type: str
     state:
-      description: What was asked.
+      description: The state that was asked for.
       type: str
     before:
-      description: V(on), V(off), V(none) (nothing that a power cut empties) or V(unknown), by the drive's word before.
+      description:
+        - The state that the drive reported before. It is V(on), V(off), V(none) (there is nothing that a power cut empties) or V(unknown).
       type: str
     after:
-      description: The same afterwards; in check mode what it would be.
+      description: The state that the drive reports afterwards. In check mode, the state that it would have.
       type: str
     present:
-      description: Whether there is a volatile write cache. Null, here and below, where the drive does not say.
+      description: Whether there is a volatile write cache. This value and those below are null if the drive does not report them.
       type: bool
     enabled:
-      description: Whether it is on. In check mode as found.
+      description: Whether the cache is on. In check mode, as it was found.
       type: bool
     changeable:
-      description: Whether the drive says that it can be changed.
+      description: Whether the drive reports that the setting can be changed.
       type: bool
     saved:
-      description: The state that the drive comes back with after a reset, where it can save one.
+      description: The state that the drive returns to after a reset, if it can save one.
       type: bool
     protected:
       description: Whether the cache survives a power cut.
       type: bool
     protected_by:
-      description: Who says so, V(drive), V(operator), or nobody.
+      description: Who states the protection, V(drive) or V(operator). Empty if nobody does.
       type: str
     fault:
       description: Why the drive could not be asked.
       type: str
     belief:
-      description: What the kernel believes, C(queue/write_cache).
+      description: What the kernel believes, from C(queue/write_cache).
       type: str
       sample: write back
     kept:
-      description: The state that the host keeps from now on; empty where none.
+      description: The state that the host keeps from now on. Empty if it keeps none.
       type: str
     kept_before:
-      description: The same before.
+      description: The state that the host kept before. Empty if it kept none.
       type: str
     findings:
-      description: What is worth a word, each with C(level) V(error) or V(warning), C(found), C(wanted) and all of it as C(text).
+      description:
+        - What should be looked at, each with C(level) (V(error) or V(warning)), C(found), C(wanted), and all of it as C(text).
       type: list
       elements: dict
 reasons:
-  description: Why nothing was set, one line a reason.
+  description: Why nothing was set, one line for each reason.
   returned: failure with several causes
   type: list
   elements: str
@@ -178,18 +188,15 @@ reasons:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._cacheset import Asked, apply, find_tools
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._leaseio import LEASE, writing
-from ansible_collections.plumbline.ssd.plugins.module_utils._runner import device_path, exit_refused, leave, need_root, runner
-
-DEVICE = {
-    "device": {"type": "str", "required": True},
-    "state": {"type": "str", "choices": ["on", "off", "keep"], "required": True},
-    "identity": {"type": "str", "default": ""},
-    "serial": {"type": "str", "default": ""},
-    "accept": {"type": "list", "elements": "str", "choices": ["data_loss_on_power_cut"], "default": []},
-}
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import CACHE_DEVICE
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, writing
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.command import find_tools
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.drive import Asked
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.set_drives import apply
 
 
 def with_statement(device, stated):
@@ -204,7 +211,7 @@ def with_statement(device, stated):
 def main():
     module = AnsibleModule(
         argument_spec={
-            "devices": {"type": "list", "elements": "dict", "required": True, "options": DEVICE},
+            "devices": {"type": "list", "elements": "dict", "required": True, "options": CACHE_DEVICE},
             "persist": {"type": "bool", "default": True},
             "power_loss_protection": {"type": "list", "elements": "str", "default": []},
             "lease": LEASE,
@@ -225,7 +232,7 @@ def main():
     devices = [with_statement(device, params["power_loss_protection"]) for device in done.devices]
     warnings += [finding["text"] for device in devices for finding in device["findings"] if finding["level"] == "error"]
     headers = {"before_header": "write caches as found", "after_header": "write caches as asked"}
-    leave(module, warnings, changed=done.changed, devices=devices, diff=dict(done.diff, **headers))
+    exit_success(module, warnings, changed=done.changed, devices=devices, diff=dict(done.diff, **headers))
 
 
 if __name__ == "__main__":

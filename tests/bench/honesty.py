@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
 from _bench import line, parser
-from ansible_collections.plumbline.ssd.plugins.module_utils._honesty import HONEST, IGNORES, PROTECTED, Time, Times, judge
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.flush_honesty import HONEST, IGNORES, PROTECTED, Time, Times, judge_flushes
 
 PIECES = 8
 NOISE = 0.1
@@ -92,7 +92,7 @@ def trial(dice: random.Random, kind: str, noise: str, way: float, programming: f
     flush, programs, _right, _wrong = KINDS[kind]
     flushing, filesystem = flush(dice, way, programming), dice.uniform(0, 500)
     on, off = NOISES[noise](dice), NOISES[noise](dice)
-    return judge(
+    return judge_flushes(
         Times(
             measure(dice, noise, way + filesystem + flushing, on),
             measure(dice, noise, way + filesystem, on),

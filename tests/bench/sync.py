@@ -19,9 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
 from _bench import line, parser
-from ansible_collections.plumbline.ssd.plugins.module_utils import _sync
-from ansible_collections.plumbline.ssd.plugins.module_utils._sync import ROUNDS, ROWS, Options, Piece, Samples
-from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import FAIL, INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import samples as sync_samples
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import verdict
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.rows import ROWS
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.samples import ROUNDS, Piece, Samples
 
 RATE = 10_000.0
 PIECE_SECONDS = 1.0 / ROUNDS
@@ -70,9 +73,9 @@ def trial(drive: Drive, limit: float) -> str:
     samples, options = Samples(), Options(rows=(ROW,), min_ops={ROW.name: limit})
     while samples.seconds < BUDGET_SECONDS:
         samples.pieces.append(drive.piece())
-        if len(samples.pieces) >= ROUNDS and not _sync.wants_more(samples, ROW, options):
+        if len(samples.pieces) >= ROUNDS and not verdict.wants_more(samples, ROW, options):
             break
-    return _sync.compare([(ROW, samples)], options)[0].verdict
+    return verdict.compare([(ROW, samples)], options)[0].verdict
 
 
 def main() -> int:
@@ -98,9 +101,9 @@ def main() -> int:
     print(line("all", "", *totals.values()))
     if options.json:
         wrong = totals["false_pass"] + totals["false_fail"]
-        print(json.dumps({"seed": options.seed, "stated_error": _sync.RATE_ERROR, "wrong": wrong, **totals, "rows": rows}))
+        print(json.dumps({"seed": options.seed, "stated_error": sync_samples.RATE_ERROR, "wrong": wrong, **totals, "rows": rows}))
     half = totals["trials"] / 2
-    return 1 if max(totals["false_pass"], totals["false_fail"]) > _sync.RATE_ERROR * half else 0
+    return 1 if max(totals["false_pass"], totals["false_fail"]) > sync_samples.RATE_ERROR * half else 0
 
 
 if __name__ == "__main__":

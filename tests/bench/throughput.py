@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
 from _bench import line, parser
-from ansible_collections.plumbline.ssd.plugins.module_utils import _throughput
-from ansible_collections.plumbline.ssd.plugins.module_utils._throughput import VOLUMES, Block, Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._verdict import FAIL, INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import share as throughput_share
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import VOLUMES, Block, ShareOptions
 
 BLOCK_SECONDS = 1.0
 BETWEEN_SECONDS = 0.6  # the start of fio, and a ramp of a quarter of a block
@@ -31,7 +31,7 @@ BUDGET_SECONDS = 120.0
 PERIODS = range(1, 61)
 SHARES = (0.8, 0.85, 0.95, 1.0)
 NOISE = 0.02
-OPTIONS = Options()
+OPTIONS = ShareOptions()
 STEPS = 40  # parts of a block in which the load is looked at
 
 Load = Callable[[float], float]  # the share of the rate that is left, by the phase of the period in seconds, and the period
@@ -56,7 +56,7 @@ def quiet(_phase: float, _period: float) -> float:
 LOADS: dict[str, Callable[[float, float], float]] = {"quiet": quiet, "square": square, "sine": sine, "bursts": bursts}
 
 
-def trial(load: str, period: float, share: float, seed: str) -> _throughput.Found:
+def trial(load: str, period: float, share: float, seed: str) -> throughput_share.Found:
     """One measurement."""
     dice = random.Random(seed)
     left, clock = LOADS[load], dice.uniform(0, period)
@@ -73,7 +73,7 @@ def trial(load: str, period: float, share: float, seed: str) -> _throughput.Foun
         clock += BLOCK_SECONDS
         return Block(1e8 * (share if side == VOLUMES else 1.0) * mean * math.exp(dice.gauss(0, NOISE)))
 
-    return _throughput.drive(_throughput.measure(OPTIONS, (), dice), run)
+    return throughput_share.drive(throughput_share.measure_share(OPTIONS, (), dice), run)
 
 
 def main() -> int:

@@ -240,22 +240,23 @@ def test_a_way_that_was_exchanged_since_the_plan(bench: Bench, harness: Harness,
 KILLS = f"""
 import os, re, subprocess, sys
 sys.path.insert(0, "{HOME}")
-from ansible_collections.plumbline.ssd.plugins.module_utils import _mounting
+from ansible_collections.plumbline.ssd.plugins.module_utils._change import fstab, mounts
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
 from kill_steps import at_every_step
 PATH = "/etc/fstab"
-old = _mounting._read_file(PATH)
+old = mounts._read_file(PATH)
 mount = {{"path": "/pl/killed", "uuid": "11111111-2222-5333-8444-555555555555", "fstype": "ext4", "options": "noatime,nofail", "passno": 2}}
-new = _mounting.edit_fstab(old, [mount])
+new = fstab.edit_fstab(old, [mount])
 seen = []
 def check(step):
-    found = _mounting._read_file(PATH)
+    found = mounts._read_file(PATH)
     assert found in (old, new), step
     seen.append(found == new)
     said = subprocess.run(["findmnt", "--verify"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={{"LC_ALL": "C", "PATH": os.environ["PATH"]}})
     assert re.search(rb"\\b0 parse errors|Success", said.stdout), (step, said.stdout)
-    _mounting.replace_file(PATH, old)
+    replace_file(PATH, old)
     assert [name for name in os.listdir("/etc") if name.startswith("fstab.plumbline")] == [], step
-kills = at_every_step(lambda: _mounting.replace_file(PATH, new), check)
+kills = at_every_step(lambda: replace_file(PATH, new), check)
 assert seen == sorted(seen) and seen[-1] and not seen[0]
 print(kills)
 """

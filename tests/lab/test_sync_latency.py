@@ -74,10 +74,18 @@ def rates(found: Mapping[str, Any]) -> dict[str, float]:
     return {row["row"]: row["ops_per_sec"] for row in found["rows"]}
 
 
+# Processes that hold a nameless file there.
+HELD_BY = f"find /proc/[0-9]*/fd -lname '{AT}/#* (deleted)' 2>/dev/null"
+
+
 def when_syncing(disk: Disk) -> str:
-    """Shell that waits until the disk has had ten flushes more: the file is written then, and is synced again and again."""
+    """Shell that waits until the file is there and the disk has had ten flushes more: it is written then, and is synced again and again.
+
+    Flushes alone do not tell: ext4 makes its inode tables after the first mount, and flushes after each group.
+    """
     ask = f"set -- $(cat /sys/block/{disk.kernel}/stat)"
-    return f"{ask}; until=$((${{16}} + 10)); for turn in $(seq 600); do {ask}; [ ${{16}} -lt $until ] || break; sleep 0.1; done"
+    made = f"for turn in $(seq 600); do {HELD_BY} | grep -q . && break; sleep 0.1; done"
+    return f"{made}; {ask}; until=$((${{16}} + 10)); for turn in $(seq 600); do {ask}; [ ${{16}} -lt $until ] || break; sleep 0.1; done"
 
 
 def test_its_image_has_pg_test_fsync_and_no_cluster(harness: Harness) -> None:
@@ -292,9 +300,8 @@ def test_no_inode_is_left(bench: Bench, harness: Harness, plugged: dict[str, Dis
 def test_killed_in_the_middle(harness: Harness, mounted: Disk) -> None:
     harness.must(f"head -c 8M /dev/urandom > {AT}/other; sync")
     before, sums = usage(harness), harness.must(f"sha256sum {AT}/other")
-    held_by = f"find /proc/[0-9]*/fd -lname '{AT}/#* (deleted)'"
-    kill = f"kill -KILL $({held_by} | cut -d / -f 3 | sort -u)"
-    harness.must(f"({when_syncing(mounted)}; df -B1 --output=used {AT} | tail -n 1; {held_by}; {kill}) > /run/plumbline-middle 2>/dev/null &")
+    kill = f"kill -KILL $({HELD_BY} | cut -d / -f 3 | sort -u)"
+    harness.must(f"({when_syncing(mounted)}; df -B1 --output=used {AT} | tail -n 1; {HELD_BY}; {kill}) > /run/plumbline-middle 2>/dev/null &")
     with pytest.raises(HarnessError, match="returned -9"):
         harness.module("sync_latency", {"path": AT, "rows": ["fdatasync"], "seconds": 60}, timeout=90)
     used, *held = harness.must("cat /run/plumbline-middle; rm /run/plumbline-middle").split()

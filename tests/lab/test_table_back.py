@@ -16,13 +16,15 @@ DISKS = pool(["lost", "other"])
 MIB = 1 << 20
 # What the writers of the collection do before their first write, on a disk that they would refuse.
 KEEP = """
-from ansible_collections.plumbline.ssd.plugins.module_utils import _backup, _observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.backups import keep_device
 import subprocess, sys
 def run(argv):
     done = subprocess.run(argv, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
-seen = _observe.observe(run, _observe.Questions(devices=((sys.argv[1], ""),), prove=False))
-print(*_backup.keep_device(run, seen, seen.paths[sys.argv[1]]))
+seen = observe(run, Questions(devices=((sys.argv[1], ""),), prove=False))
+print(*keep_device(run, seen, seen.paths[sys.argv[1]]))
 """
 
 

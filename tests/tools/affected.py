@@ -21,7 +21,7 @@ ROOTS = ("tests/lab", "tests/tools", "molecule/lab", "molecule/shared")
 
 EVERYTHING = "everything"
 LAB = "lab"  # every stage that needs the machine
-CHEAP = frozenset({"ruff", "mypy", "tools", "lab-unit", "docs", "changelog", "build"})  # seconds: always run
+CHEAP = frozenset({"ruff", "mypy", "tools", "lab-unit", "docs", "licences", "changelog", "build"})  # seconds: always run
 # The first pattern that fits a path says which stages it can affect beside those that its uses tell.
 DECLARED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("requirements/*", (EVERYTHING,)),
@@ -56,12 +56,16 @@ DECLARED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("*.md", ()),
     ("CHANGELOG.rst", ()),
     ("LICENSE", ()),
+    ("LICENSES/*", ()),
+    ("REUSE.toml", ()),
+    (".pre-commit-config.yaml", ("lint",)),
     (".gitignore", ()),
 )
 # What these use beside what they import, in place of the names that they say: they walk folders, or put paths together.
 BY_FOLDER: Mapping[str, tuple[str, ...]] = {
     "tests/unit/plugins/modules/test_documentation.py": ("plugins/modules/*", "plugins/doc_fragments/*", "roles/*"),
     "tests/unit/plugins/modules/test_templates.py": ("roles/*", "playbooks/*", "plugins/modules/*"),
+    "tests/unit/plugins/module_utils/test_house.py": ("plugins/modules/*", "plugins/module_utils/*"),
     "tests/unit/plugins/module_utils/test_hostile.py": ("plugins/modules/*",),
     "tests/unit/plugins/module_utils/builder.py": ("tests/unit/fixtures/*",),
     "tests/lab/labkit/roles.py": tuple(
@@ -139,7 +143,7 @@ class Uses:
         found: set[str] = set()
         if name.endswith(".py"):
             found |= self._python(name, ast.parse(path.read_text(encoding="utf-8")))
-        elif name.endswith((".yml", ".yaml", ".sh", ".j2", ".cfg")):
+        elif name.endswith((".yml", ".yaml", ".sh", ".j2", ".cfg")) and not name.endswith("/argument_specs.yml"):  # which names other roles in prose
             found |= self._words(name, re.sub(r"(?m)(^|\s)#.*$", "", path.read_text(encoding="utf-8")))
         for pattern in BY_FOLDER.get(name, ()):
             found.update(one for one in self._names if fnmatch(one, pattern))

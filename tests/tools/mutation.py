@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Take each guard out in turn, and see whether a unit test notices: `python tests/tools/mutation.py` prints a line of JSON for each.
 
-A guard is a function of module_utils/_guards.py, _erase.py or _remains.py that returns reasons. Muted, it returns none, wherever it is called
+A guard is a function of module_utils/_judge that returns reasons. Muted, it returns none, wherever it is called
 from: its name in every module and its place in the tuples there are exchanged. The tests are collected once; each guard is muted in a fork of
 its own, which stops at the first test that fails.
 """
@@ -26,11 +26,12 @@ from typing import IO, Any
 import pytest
 
 COLLECTION = "ansible_collections.plumbline.ssd."
-GUARDS = tuple(f"{COLLECTION}plugins.module_utils.{name}" for name in ("_guards", "_erase", "_remains"))
+GUARDS = tuple(f"{COLLECTION}plugins.module_utils._judge.{name}" for name in ("reasons", "guards", "volumes", "erase", "unfinished_table"))
 TESTS = Path(__file__).resolve().parents[1] / "unit/plugins/module_utils"
 SKIPPED = ("test_mutation.py", "test_fuzz.py")
 # What of the tests may know of a guard, the nearest first: those that name the module, then those that plan or write.
-NEAR, FAR = re.compile(r"\b(?:_guards|_erase|_remains)\b"), re.compile(r"\b(?:make_plan|partition_all|held_alone|_own)\b")
+NEAR = re.compile(r"\b_judge\b.*\b(?:reasons|guards|volumes|erase|unfinished_table)\b")
+FAR = re.compile(r"\b(?:make_plan|partition_all|held_alone|held_volumes)\b")
 
 
 def guards_of(module: ModuleType) -> dict[str, Callable[..., Any]]:
@@ -75,7 +76,7 @@ def listen(module: ModuleType, name: str, called: set[str], users: Iterable[Modu
 
 
 def label_of(module: str, guard: str) -> str:
-    """``_guards.guard_loop``"""
+    """``guards.guard_loop``"""
     return f"{module.rpartition('.')[2]}.{guard}"
 
 
@@ -161,7 +162,7 @@ def run_until_one_fails(session: pytest.Session, items: Sequence[pytest.Item], a
 
 def main() -> int:
     """Exit status 0 where every guard was missed by a test, and no test failed with all in place."""
-    files = files_to_run(TESTS.glob("test_*.py"))
+    files = files_to_run(TESTS.rglob("test_*.py"))
     outcomes = Outcomes([(module, guard) for module in GUARDS for guard in guards_of(importlib.import_module(module))])
     with contextlib.redirect_stdout(sys.stderr):  # what the tests print is not what is asked for
         pytest.main(["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "--import-mode=importlib", *files], plugins=[outcomes])

@@ -19,35 +19,41 @@ STORE = ROOT / "tests/reliability.json"
 GUIDE = ROOT / "docs/docsite/rst/guide_reliability.rst"
 BEGIN, END = ".. begin: made by tests/tools/reliability.py", ".. end: made by tests/tools/reliability.py"
 
-# By the name that tests give to `figure`: what is promised, and what is to be shown at the least.
+# By the name that tests give to `figure`: the test, and the least result that is required.
 ROWS: dict[str, tuple[str, str]] = {
     "occupied": (
-        "What is on a device is refused, whatever made it, on the whole disk, in a partition and behind a holder",
+        "Every kind of content is refused, whatever made it: on the whole disk, in a partition and behind a holder",
         "40 kinds of content, all refused with the right reason, no write request",
     ),
     "decoys": (
-        "Content that hides (first superblock gone, backup table only, a zapped table over a living filesystem)",
-        "12 decoys, refused; what sampling cannot see, under ``blank_proof: full``",
+        "Hidden content is refused: first superblock missing, only a backup table, a zapped table over a living filesystem",
+        "12 decoys refused; those that sampling cannot see are refused under ``blank_proof: full``",
     ),
-    "detection": ("The sampled proof finds data in the middle of a device as often as the guide says", "stated, and held by a seeded test"),
-    "unreadable": ("I/O errors, healing or replacement of a device between plan and write", "50 races, refused or aborted before the write"),
+    "detection": (
+        "The sampled proof finds data in the middle of a device as often as the guide says",
+        "the stated probability, held by a seeded test",
+    ),
+    "unreadable": ("I/O errors, recovery or replacement of a device between plan and write", "50 races, refused or aborted before the write"),
     "interrupted": (
-        "Modules killed at every boundary of a step and at random times, and power cuts",
-        "always the same stack, the next run changes nothing",
+        "Modules are killed at every boundary of a step and at random times, and the power is cut",
+        "always the same stack; the next run changes nothing",
     ),
-    "controller": ("The controller killed", "once a layout; the next run comes to the same end"),
-    "races": ("Two runs at once", "50 races of modules, 3 of playbooks: one wins, the other is told"),
-    "faults": ("Write errors and unplugged devices at each step", "a clear error, and the run carries on when it is healed"),
-    "fuzz": ("Damaged specs, reports of tools, tables, superblocks, files of state, and what devices call themselves", "100,000 cases, no traceback"),
+    "controller": ("The controller is killed", "once for each layout; the next run reaches the same result"),
+    "races": ("Two runs at the same time", "50 races of modules, 3 of playbooks: one wins, the other is refused with a message"),
+    "faults": ("Write errors and unplugged devices at each step", "a clear error; the next run continues after recovery"),
+    "fuzz": (
+        "Damaged specs, tool reports, tables, superblocks and state files, and hostile names of devices",
+        "100,000 cases, no traceback",
+    ),
     "hostile": ("The same on real devices, names, links and mount points", "200 cases, no traceback, no write request"),
-    "mutation": ("Each guard taken out in turn", "a test fails for each"),
-    "fstab_kill": ("The run killed before and after every system call of the write of ``fstab``", "the old file or the new one, which both parse"),
-    "fstab_full": ("The write of ``fstab`` stopped by the kernel at each of its bytes", "the old file, nothing beside it"),
+    "mutation": ("Each guard is removed in turn", "a test fails for each"),
+    "fstab_kill": ("The run is killed before and after every system call that writes ``fstab``", "the old file or the new one; both parse"),
+    "fstab_full": ("The kernel stops the write of ``fstab`` at each of its bytes", "the old file, and nothing left beside it"),
     "fstab_foreign": (
-        "Random tables with comments, odd blanks, line ends, escapes, bytes that are no UTF-8, and targets named twice",
-        "foreign lines to the byte",
+        "Random tables with comments, unusual blanks, line ends, escapes, bytes that are not UTF-8, and targets named twice",
+        "lines of others unchanged to the byte",
     ),
-    "fstab_verify": ("The same before ``findmnt --verify``", "no new parse error"),
+    "fstab_verify": ("The same, checked by ``findmnt --verify``", "no new parse error"),
 }
 
 
@@ -87,9 +93,9 @@ def table(store: Mapping[str, Mapping[str, Any]]) -> str:
         "   :header-rows: 1",
         "   :widths: 40 30 30",
         "",
-        "   * - What is done",
-        "     - What is to come of it",
-        "     - What was found",
+        "   * - Test",
+        "     - Required result",
+        "     - Measured result",
     ]
     for row, (promise, floor) in ROWS.items():
         lines += [f"   * - {promise}", f"     - {floor}", f"     - {words(store.get(row, {}))}"]

@@ -151,11 +151,9 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
         ]
 
     def docs() -> list[Command]:
-        out = at.scratch / "docs"
-        out.mkdir(exist_ok=True)
         return [
             run("antsibull-docs", "lint-collection-docs", "--plugin-docs", "--validate-collection-refs=self", "--skip-rstcheck", "."),
-            run("antsibull-docs", "collection", "--use-current", "--fail-on-error", "--dest-dir", str(out), "plumbline.ssd"),
+            run(str(here / "docs/site/build.sh"), str(at.scratch / "docs")),
         ]
 
     return [
@@ -168,6 +166,7 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
         Stage("sanity", "ansible-test sanity", sanity, minutes=15),
         Stage("lint", "ansible-lint, production profile, with yamllint", lambda: [run("ansible-lint", "--offline", "--strict", "--nocolor")]),
         Stage("docs", "the documentation is valid and can be built", docs),
+        Stage("licences", "every file has a licence that can be read by programs", lambda: [run("reuse", "lint", "--lines", cwd=at.root)]),
         Stage("changelog", "the changelog fragments are valid", lambda: [run("antsibull-changelog", "lint")]),
         Stage("build", "build, install, and use by name what was installed", build),
     ]

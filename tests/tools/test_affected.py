@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def names() -> list[str]:
     if (ROOT / ".git").exists():
         return [name for name in tracked(ROOT) if (ROOT / name).is_file()]
-    return [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file() and "__pycache__" not in path.parts and "output" not in path.parts]
+    found = [path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file()]
+    return [str(path) for path in found if not {"__pycache__", "output"} & set(path.parts)]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def uses(names: list[str]) -> Uses:
         ),
         ("plugins/modules/stack_plan.py", "unit sanity molecule-loop lab-tests lab-measured", "simssd", "test_mounts test_layouts", ""),
         # a part that only measurements use
-        ("plugins/module_utils/_syncprobe.py", "unit molecule-nvme lab-measured", "simssd", "test_sync_latency", "test_refusals"),
+        ("plugins/module_utils/_measure/sync/writer.py", "unit molecule-nvme lab-measured", "simssd", "test_sync_latency", "test_refusals"),
         # a role: the scenarios, and the tests that take their calls from it
         ("roles/write_cache/tasks/apply.yml", "lint molecule-consumer lab-tests", "simssd", "test_write_cache test_layouts", ""),
         ("roles/verify/tasks/measure.yml", "lint molecule-nvme unit", "simssd", "", "test_mounts"),
@@ -72,9 +73,9 @@ def test_what_all_lab_tests_share_chooses_all_of_them(uses: Uses, changed: str) 
 
 
 def test_a_unit_test_is_chosen_by_its_imports(uses: Uses) -> None:
-    names = affected(uses, ["plugins/module_utils/_syncprobe.py"]).unit_tests()
-    assert "tests/unit/plugins/module_utils/test_syncprobe.py" in names
-    assert "tests/unit/plugins/module_utils/test_plan.py" not in names
+    names = affected(uses, ["plugins/module_utils/_measure/sync/writer.py"]).unit_tests()
+    assert "tests/unit/plugins/module_utils/_measure/sync/test_writer.py" in names
+    assert "tests/unit/plugins/module_utils/_plan/test_make_plan.py" not in names
 
 
 def test_the_list_knows_every_file_and_is_of_use(names: list[str]) -> None:

@@ -12,13 +12,16 @@
 
 enum kind { PATH, BYTES, NUMBER, CHOICE };
 
+/* Of the longest list of a CHOICE. */
+#define MAX_CHOICES 8
+
 struct key {
   const char *name;
   enum kind kind;
   size_t offset;
   bool at_run_time;
   uint64_t minimum, maximum;
-  const char *choices[6];
+  const char *choices[MAX_CHOICES + 1]; /* in the order of their enum; the rest is NULL */
 };
 
 #define AT(member) offsetof(struct settings, member)
@@ -117,8 +120,8 @@ static int parse_number(const char *text, bool bytes, uint64_t *number)
 
 static int set_choice(const struct key *key, const char *value, uint64_t *chosen, struct complaint *complaint)
 {
-  char known[64] = "";
-  for (uint64_t i = 0; key->choices[i] != NULL; i++) {
+  char known[128] = "";
+  for (uint64_t i = 0; i < MAX_CHOICES && key->choices[i] != NULL; i++) {
     if (strcmp(value, key->choices[i]) == 0) {
       *chosen = i;
       return 0;

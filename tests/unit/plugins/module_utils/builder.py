@@ -6,15 +6,15 @@ from __future__ import annotations
 import os
 import re
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._cache import neighbours
-from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits, make_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import (
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import (
     Accepted,
     BlankProof,
     Ends,
     Ext4,
     FstabEntry,
-    Identity,
     Lv,
     Lvm,
     Mount,
@@ -28,8 +28,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import (
     Vg,
     WriteCache,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.rules import neighbours
 
 NOW = "2026-03-01T12:00:00Z"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -42,6 +44,23 @@ def fixture(name):
     """The bytes of a captured file."""
     with open(os.path.join(FIXTURES, name), "rb") as handle:
         return handle.read()
+
+
+def sparse_file(directory, size, *data, name="disk"):
+    """The path of a sparse file with some bytes in it, as (place, bytes); skips where the filesystem knows no O_DIRECT."""
+    path = str(directory / name)
+    with open(path, "wb") as handle:
+        handle.truncate(size)
+        for at, raw in data:
+            handle.seek(at)
+            handle.write(raw)
+        handle.flush()
+        os.fsync(handle.fileno())
+    try:
+        os.close(block_device.open_read(path))
+    except OSError:
+        pytest.skip("no O_DIRECT on %s" % directory)
+    return path
 
 
 def shown_options():
@@ -71,7 +90,6 @@ class Host:
     def __init__(self):
         self.seen = Observation(tools=dict(TOOLS), distribution=("debian",), timer_enabled=True)
         self._minor = 0
-        self._used = {}
         self._hidden = {}  # LV → its node, while it is inactive
 
     def disk(self, name="", size=100 * GIB, serial="", wwid=None, model="Flash 9000", limits=None, id_ns=None, blank=True, kind="disk", **more):
@@ -164,10 +182,35 @@ class Host:
         self.seen.proofs[devno] = BlankProof(4096, 1, ("unrecognised data that is not zero, first at byte %d (0 MiB from the start)" % at,))
         self.seen.ends[devno] = Ends(b"\1" * MIB, bytes(MIB), self.seen.nodes[devno].size - MIB)
 
-    def pv(self, devno, vg, data_start=MIB, extents=1000):
-        """Say that a node is a PV."""
+    def pv(self, devno, vg, data_start=MIB, extents=1000, extent=4 * MIB):
+        """Say that a node is a PV, all of which is free."""
         node = self.seen.nodes[devno]
-        self.seen.lvm = self.seen.lvm._replace(pvs=self.seen.lvm.pvs + (Pv(devno, "/dev/" + node.name, "uuid-" + devno, vg, data_start, extents),))
+        pv = Pv(devno, "/dev/" + node.name, "uuid-" + devno, vg, data_start, extents, ((data_start, extents * extent),))
+        self.seen.lvm = self.seen.lvm._replace(pvs=self.seen.lvm.pvs + (pv,))
+
+    def allocate(self, vg, length):
+        """Give *length* free bytes in one piece of each PV of a VG to somebody. Returns where they begin."""
+        starts = []
+        for pv in [pv for pv in self.seen.lvm.pvs if pv.vg == vg]:
+            run = next((run for run in pv.free if run[1] >= length), None)
+            assert run, "lvcreate would find no room"
+            starts.append((pv.devno, run[0]))
+            self._set_free(pv, [one for one in pv.free if one != run] + [(run[0] + length, run[1] - length)])
+        return tuple(starts)
+
+    def remove(self, vg, name):
+        """As umount and lvremove leave it."""
+        node = self.seen.lv_node(vg, name)
+        del self.seen.nodes[node.devno]
+        self.seen.mounts = [mount for mount in self.seen.mounts if mount.devno != node.devno]
+        self.seen.lvm = self.seen.lvm._replace(lvs=tuple(lv for lv in self.seen.lvm.lvs if (lv.vg, lv.name) != (vg, name)))
+        for devno, start in node.segments[0].legs:
+            pv = self.seen.pv(devno)
+            self._set_free(pv, [*pv.free, (start, node.size // len(node.segments[0].legs))])
+
+    def _set_free(self, pv, runs):
+        new = pv._replace(free=tuple(sorted(run for run in runs if run[1])))
+        self.seen.lvm = self.seen.lvm._replace(pvs=tuple(new if one is pv else one for one in self.seen.lvm.pvs))
 
     def vg(self, name, extent=4 * MIB, extents=2000):
         """Say that there is a VG."""
@@ -219,7 +262,7 @@ class Host:
             count = (self.seen.nodes[devno].size - step["data_alignment_bytes"]) // step["extent_bytes"]
             total += count
             self.seen.lvm = self.seen.lvm._replace(pvs=tuple(pv for pv in self.seen.lvm.pvs if pv.devno != devno))
-            self.pv(devno, step["vg"], step["data_alignment_bytes"], count)
+            self.pv(devno, step["vg"], step["data_alignment_bytes"], count, step["extent_bytes"])
         self.vg(step["vg"], step["extent_bytes"], total)
 
     def _do_logical_volume(self, step):
@@ -230,17 +273,13 @@ class Host:
             self.seen.lvm = self.seen.lvm._replace(lvs=tuple(lv._replace(active=True) if lv.name == step["lv"] else lv for lv in lvs))
             self.seen.nodes.update(self._hidden.pop(step["lv"]))
             return
-        pvs = [pv for pv in self.seen.lvm.pvs if pv.vg == step["vg"]]
-        used = self._used.get(vg.name, 0)
         each = step["size_bytes"] // step["stripes"]
         assert each % vg.extent_bytes == 0, "lvcreate would round the size up"
-        assert used + each <= min(pv.extents for pv in pvs) * vg.extent_bytes, "lvcreate would find no room"
-        legs = tuple((pv.devno, pv.data_start + used) for pv in pvs)
+        legs = self.allocate(vg.name, each)
         kind = "striped" if step["stripes"] > 1 else "linear"
         self.mapped("%s-%s" % (vg.name, step["lv"]), [Segment(0, step["size_bytes"], kind, step["stripe_bytes"], legs)])
         lv = Lv(vg.name, step["lv"], step["size_bytes"], step["stripes"], step["stripe_bytes"], 1, (kind,))
         self.seen.lvm = self.seen.lvm._replace(lvs=self.seen.lvm.lvs + (lv,))
-        self._used[vg.name] = used + each
 
     def deactivate(self, vg, name):
         """As lvchange -an, or an lvcreate that was killed before it activated, leaves an LV."""

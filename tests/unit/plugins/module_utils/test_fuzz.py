@@ -13,31 +13,24 @@ import re
 import struct
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils import (
-    _ata,
-    _baseline,
-    _cachekeep,
-    _fio,
-    _guards,
-    _mounting,
-    _nvme,
-    _parsers,
-    _record,
-    _render,
-    _scsi,
-    _sizes,
-    _spans,
-    _tables,
-    _verify,
-)
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, shown
-from ansible_collections.plumbline.ssd.plugins.module_utils._geometry import Limits, make_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import Segment, Signature
-from ansible_collections.plumbline.ssd.plugins.module_utils._partition import check_request, table_script
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Place
-from ansible_collections.plumbline.ssd.plugins.module_utils._spec import read_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack import tops, view
+from ansible_collections.plumbline.ssd.plugins.module_utils._change import fstab, mounts
+from ansible_collections.plumbline.ssd.plugins.module_utils._change.partition_tables import check_devices, table_script
+from ansible_collections.plumbline.ssd.plugins.module_utils._common import sizes
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats import ata, ext4, fiemap, nvme, partition_table, proc_files, scsi, tool_output
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import ownership, spans
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Segment, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove import verify_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import accepted_risks, baseline
+from ansible_collections.plumbline.ssd.plugins.module_utils._report import plan_drawing, static_proof_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist_files
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, fixture, spec
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.hostile import damaged_bytes, damaged_text, damaged_tree, text
 
@@ -73,7 +66,7 @@ VERIFY = {
 MOUNT = {"path": "/data01", "uuid": "11111111-2222-5333-8444-555555555555", "fstype": "ext4", "options": "noatime,nofail", "passno": 2, "mode": ""}
 PART = {
     "device": "/dev/sda", "identity": "wwid:x", "size_bytes": GIB, "logical_bytes": 512, "start_bytes": MIB, "length_bytes": 512 * MIB,
-    "type_guid": _tables.TYPE_LVM, "guid": "AAAAAAAA-0000-4000-8000-000000000001", "name": "plumbline:pgdata:0",
+    "type_guid": partition_table.TYPE_LVM, "guid": "AAAAAAAA-0000-4000-8000-000000000001", "name": "plumbline:pgdata:0",
 }  # fmt: skip
 ENTRY = {"identity": "wwid:naa.5", "wwid": "naa.5", "bus": "scsi", "state": "off", "tool": "/usr/bin/sdparm", "serial": "S", "model": "M"}
 RECORD = [{"stack": "p", "volume": "d", "mount": "/d", "uuid": "u", "option": "barrier=0", "acceptance": "a", "serials": ["S"], "since": "2026"}]
@@ -82,7 +75,7 @@ BASELINE = {
     "jobs": {"seq_read": {"parameters": {"depth": 4}, "rates": [1.5, 2.5], "when": "now"}},
 }  # fmt: skip
 MODE_SENSE = bytes([0x1F, 0, 0x10, 8]) + bytes(8) + bytes([0x88, 0x12, 0x04]) + bytes(17)
-FIEMAP = _spans.FIEMAP_HEAD.pack(0, 1 << 30, 0, 2, 2, 0) + _spans.FIEMAP_EXTENT.pack(0, 4096, 4096, 0, 0, 1, 0, 0, 0) * 2
+FIEMAP = fiemap.FIEMAP_HEAD.pack(0, 1 << 30, 0, 2, 2, 0) + fiemap.FIEMAP_EXTENT.pack(0, 4096, 4096, 0, 0, 1, 0, 0, 0) * 2
 PLACES = [Place("/dev/sda", 0, MIB)]
 
 
@@ -98,54 +91,54 @@ def fuzz_spec(dice):
 
 
 def fuzz_verify(dice):
-    _verify.read_verify(damaged_tree(dice, VERIFY))
+    verify_options.read_verify(damaged_tree(dice, VERIFY))
 
 
 def fuzz_sizes(dice):
     word = damaged_text(dice, dice.choice(("64KiB", "1.5 TiB", "70%", "0", "8EiB")))
-    dice.choice((_sizes.parse_size, _sizes.parse_share))(word, "here")
+    dice.choice((sizes.parse_size, sizes.parse_share))(word, "here")
 
 
 def fuzz_lvm(dice):
     good = decoded("lvm_fullreport.json")
-    _parsers.parse_lvm(damaged_text(dice, good) if dice.randrange(3) == 0 else json.dumps(damaged_tree(dice, json.loads(good)), default=str))
+    tool_output.parse_lvm(damaged_text(dice, good) if dice.randrange(3) == 0 else json.dumps(damaged_tree(dice, json.loads(good)), default=str))
 
 
 def fuzz_wipefs(dice):
     good = decoded("wipefs.json")
-    found = _parsers.parse_wipefs(damaged_text(dice, good) if dice.randrange(3) == 0 else json.dumps(damaged_tree(dice, json.loads(good)), default=str))
+    found = tool_output.parse_wipefs(damaged_text(dice, good) if dice.randrange(3) == 0 else json.dumps(damaged_tree(dice, json.loads(good)), default=str))
     [signature.text for signatures in found.values() for signature in signatures]
 
 
 def fuzz_dmsetup(dice):
-    _parsers.parse_dm_tables(damaged_text(dice, decoded("dmsetup_table.txt")))
+    tool_output.parse_dm_tables(damaged_text(dice, decoded("dmsetup_table.txt")))
 
 
 def fuzz_mountinfo(dice):
-    _parsers.parse_mountinfo(damaged_text(dice, decoded("mountinfo.txt")))
+    proc_files.parse_mountinfo(damaged_text(dice, decoded("mountinfo.txt")))
 
 
 def fuzz_fstab(dice):
     before = damaged_text(dice, decoded("fstab.txt"))
-    _parsers.parse_fstab(before)
-    after = _mounting.edit_fstab(before, [MOUNT])
-    assert after.count(_mounting.fstab_line(MOUNT) + "\n") >= 1
-    assert _mounting.edit_fstab(after, [MOUNT]) == after
+    proc_files.parse_fstab(before)
+    after = fstab.edit_fstab(before, [MOUNT])
+    assert after.count(fstab.fstab_line(MOUNT) + "\n") >= 1
+    assert fstab.edit_fstab(after, [MOUNT]) == after
 
 
 def fuzz_proc(dice):
-    _parsers.parse_swaps(damaged_text(dice, decoded("swaps.txt")))
-    _parsers.parse_os_release(damaged_text(dice, decoded("os-release")))
+    proc_files.parse_swaps(damaged_text(dice, decoded("swaps.txt")))
+    proc_files.parse_os_release(damaged_text(dice, decoded("os-release")))
 
 
 def fuzz_tables(dice):
     name, logical = dice.choice((("gpt_512.bin", 512), ("gpt_4096.bin", 4096), ("gpt_lab.bin", 512), ("mbr_512.bin", 512)))
-    raw = damaged_bytes(dice, fixture(name)[: _tables.gpt_head_bytes(logical)])
+    raw = damaged_bytes(dice, fixture(name)[: partition_table.gpt_head_bytes(logical)])
     if name.startswith("gpt") and dice.randrange(4):
         raw = resealed(raw, logical)  # with sums that are right, so that what is behind them is reached
-    table = _tables.parse_table(raw, logical)
+    table = partition_table.parse_table(raw, logical)
     if table:
-        _guards.is_ours(table, "pgdata")
+        ownership.is_ours(table, "pgdata")
 
 
 def resealed(raw, logical):
@@ -155,66 +148,66 @@ def resealed(raw, logical):
     at, count, length = struct.unpack_from("<QII", raw, logical + 72)
     size = struct.unpack_from("<I", raw, logical + 12)[0]
     if 92 <= size <= logical and at < 8192 and count * length < len(raw):
-        struct.pack_into("<I", raw, logical + 88, _tables.binascii.crc32(raw[at * logical : at * logical + count * length]))
+        struct.pack_into("<I", raw, logical + 88, partition_table.binascii.crc32(raw[at * logical : at * logical + count * length]))
         raw[logical + 16 : logical + 20] = bytes(4)
-        struct.pack_into("<I", raw, logical + 16, _tables.binascii.crc32(raw[logical : logical + size]))
+        struct.pack_into("<I", raw, logical + 16, partition_table.binascii.crc32(raw[logical : logical + size]))
     return bytes(raw)
 
 
 def fuzz_ext4(dice):
     raw = fixture(dice.choice(("ext4_striped.bin", "ext4_lv.bin", "ext2.bin", "ext4_1k.bin")))
-    _tables.parse_ext4(damaged_bytes(dice, raw[-1024:]))
+    ext4.parse_ext4(damaged_bytes(dice, raw[-1024:]))
 
 
 def fuzz_nvme(dice):
-    space = _nvme.parse_id_ns(damaged_bytes(dice, fixture("id_ns.bin"), resize=False))
-    _nvme.better_format(space["lbafs"])
-    _nvme.parse_id_ctrl(damaged_bytes(dice, fixture("id_ctrl.bin"), resize=False))
+    space = nvme.parse_id_ns(damaged_bytes(dice, fixture("id_ns.bin"), resize=False))
+    nvme.better_format(space["lbafs"])
+    nvme.parse_id_ctrl(damaged_bytes(dice, fixture("id_ctrl.bin"), resize=False))
     make_geometry(Limits(512, 512, dice.choice((512, 4096, 33553920)), dice.randrange(1 << 33), dice.randrange(-1, 4096)), space)
 
 
 def fuzz_scsi_and_ata(dice):
-    _scsi.parse_caching_page(damaged_bytes(dice, MODE_SENSE), bool(dice.randrange(2)))
-    _scsi.parse_sense(damaged_bytes(dice, bytes([0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x24, 0])))
-    _scsi.parse_extended_inquiry(damaged_bytes(dice, bytes([0, 0x86, 0, 60, 0, 0, 1, 0])))
-    _scsi.parse_block_limits(damaged_bytes(dice, bytes([0, 0xB0, 0, 60]) + bytes(60)), 512)
-    _ata.parse_identify(damaged_bytes(dice, bytes(range(256)) * 2))
+    scsi.parse_caching_page(damaged_bytes(dice, MODE_SENSE), bool(dice.randrange(2)))
+    scsi.parse_sense(damaged_bytes(dice, bytes([0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x24, 0])))
+    scsi.parse_extended_inquiry(damaged_bytes(dice, bytes([0, 0x86, 0, 60, 0, 0, 1, 0])))
+    scsi.parse_block_limits(damaged_bytes(dice, bytes([0, 0xB0, 0, 60]) + bytes(60)), 512)
+    ata.parse_identify(damaged_bytes(dice, bytes(range(256)) * 2))
 
 
 def fuzz_fiemap(dice):
-    _spans.join(_spans.written(_spans.parse_fiemap(damaged_bytes(dice, FIEMAP, resize=False))))
+    spans.join(fiemap.written(fiemap.parse_fiemap(damaged_bytes(dice, FIEMAP, resize=False))))
 
 
 def fuzz_fio(dice):
     name = dice.choice(("fio_randread.json", "fio_missing.json"))
     good = decoded(name)
     if dice.randrange(2):
-        _fio.parse(damaged_text(dice, good), PLACES)
+        fio.parse_output(damaged_text(dice, good), PLACES)
     tree = json.loads(good[good.index("{") : good.rindex("}") + 1])
-    _fio.parse(json.dumps({"jobs": damaged_tree(dice, tree["jobs"])}, default=str), PLACES)
+    fio.parse_output(json.dumps({"jobs": damaged_tree(dice, tree["jobs"])}, default=str), PLACES)
 
 
 def fuzz_fio_words(dice):
     """No text from outside is ever a word of fio's but the kernel's name of a block device."""
-    words = _fio.argv("/usr/bin/fio", _fio.Load("x", "read", 4096, 1), [Place("/dev/" + text(dice), 0, MIB)], 1, 0)
+    words = fio.argv("/usr/bin/fio", fio.Load("x", "read", 4096, 1), [Place("/dev/" + text(dice), 0, MIB)], 1, 0)
     assert all(re.fullmatch(r"[A-Za-z0-9_.!=/-]+", word) for word in words) and ":" not in "".join(words)
 
 
 def fuzz_states(dice):
     """What lies on the host of earlier runs, by whomever it was changed since."""
-    _cachekeep.parse_state(json.dumps(damaged_tree(dice, {"version": 1, "devices": [ENTRY]}), default=str))
+    persist_files.parse_state(json.dumps(damaged_tree(dice, {"version": 1, "devices": [ENTRY]}), default=str))
     found = damaged_tree(dice, RECORD)
-    _record.parse_accepted("p", json.loads(json.dumps(found, default=str)))
-    _baseline.parse(json.dumps(damaged_tree(dice, BASELINE), default=str), "/b.json")
+    accepted_risks.parse_accepted("p", json.loads(json.dumps(found, default=str)))
+    baseline.parse_baseline(json.dumps(damaged_tree(dice, BASELINE), default=str), "/b.json")
 
 
 def fuzz_kept(dice):
     """A drive's own words in a rule of udev and in a script of sh: as they are, where they mean nothing there, or not at all."""
-    entry = _cachekeep.Entry(**dict(ENTRY, bus=dice.choice(("scsi", "nvme", "ata")), **{dice.choice(("wwid", "serial", "model")): text(dice)}))
-    if _cachekeep.why_not_kept(entry):
+    entry = persist_files.Entry(**dict(ENTRY, bus=dice.choice(("scsi", "nvme", "ata")), **{dice.choice(("wwid", "serial", "model")): text(dice)}))
+    if persist_files.why_not_kept(entry):
         return
-    plain = _cachekeep.Entry(**dict(entry._asdict(), identity=ENTRY["identity"], wwid="W", serial="S", model="M"))
-    for made in (_cachekeep.rules_text, _cachekeep.script_text):
+    plain = persist_files.Entry(**dict(entry._asdict(), identity=ENTRY["identity"], wwid="W", serial="S", model="M"))
+    for made in (persist_files.rules_text, persist_files.script_text):
         own, other = made([entry._replace(identity=ENTRY["identity"])]), made([plain])
         assert own.count("\n") == other.count("\n") and own.count('"') == other.count('"') and own.count("'") == other.count("'")
 
@@ -227,12 +220,12 @@ def fuzz_requests(dice):
         ({}, {text(dice): "x"}, {"/etc/systemd/system/a.service.d/50-plumbline-pgdata.conf": "[Unit]\nRequiresMountsFor=" + text(dice) + "\n"})
     )
     try:
-        _mounting.check_request([mount], drop_ins)
+        mounts.check_mounts([mount], drop_ins)
     except PlumblineError:
-        check_request([part])
+        check_devices([part])
         assert table_script(part).count("\n") == 5 and table_script(part).count('"') == 2
     else:
-        line = _mounting.fstab_line(mount)
+        line = fstab.fstab_line(mount)
         assert len(line.split()) == 6 and line.isprintable()
 
 
@@ -240,7 +233,7 @@ def hostile_host(dice):
     """A host whose devices call themselves anything."""
     host = Host()
     words = {key: text(dice) for key in dice.sample(("model", "serial", "wwid", "firmware", "controller"), dice.randrange(1, 4))}
-    one = host.disk(**{key: shown(value) for key, value in words.items()})  # as _sysfs reads them
+    one = host.disk(**{key: escape_unprintable(value) for key, value in words.items()})  # as _sysfs reads them
     two = host.disk()
     kind = dice.randrange(8)
     if kind == 0:
@@ -267,11 +260,11 @@ def fuzz_device_text(dice):
     host, one, two = hostile_host(dice)
     stacks = read_stacks([{"name": "pgdata", "devices": [host.seen.nodes[one].path, host.seen.nodes[two].path], "volumes": [{"name": "v", "mount": "/v"}]}])
     plan = make_plan(stacks, host.seen)
-    drawn = _render.diff(plan, host.seen)
-    lines = _render.steps_report(plan)
+    drawn = plan_drawing.diff(plan, host.seen)
+    lines = plan_drawing.steps_report(plan)
     views = [view(host.seen, devno) for devno in tops(host.seen, [one, two])]
     for found in views:
-        lines += _render.view_report(found)
+        lines += static_proof_table.view_report(found)
     for side in ("before", "after"):
         assert all(line.isprintable() for line in drawn[side].split("\n"))
     assert "\nFAIL" not in drawn["before"] + drawn["after"]
@@ -292,7 +285,7 @@ def fuzz_spec_on_a_host(dice):
     if not isinstance(keys, dict) or not all(isinstance(key, str) for key in keys):
         return
     plan = make_plan(spec(host, **keys), host.seen)
-    _render.diff(plan, host.seen)
+    plan_drawing.diff(plan, host.seen)
     if plan.refusals:
         raise PlumblineError(plan.refusals[0], plan.refusals)
 

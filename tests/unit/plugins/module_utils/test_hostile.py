@@ -9,12 +9,19 @@ import stat
 from pathlib import Path
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils import _devio, _fio, _mounting, _mountpoint, _parsers, _partition, _paths, _runner, _sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._errors import PlumblineError, one_line, shown
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import PathState
-from ansible_collections.plumbline.ssd.plugins.module_utils._mountpoint import Part, way_fault
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan import make_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._ranges import Place
+import yaml
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import module as ansible_module
+from ansible_collections.plumbline.ssd.plugins.module_utils._change import mount_point, mounts, partition_tables
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import as_yaml, escape_unprintable, one_line
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats import tool_output
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, mount_path, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge import mount_path as judge_mount_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import way_fault
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Part, PathState
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host, spec
 
 # --- text that leaves ------------------------------------------------------------------------------
@@ -37,11 +44,17 @@ from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder i
     ],
 )
 def test_shown(text, expected):
-    assert shown(text) == expected and shown(text).isprintable() and shown(expected) == expected
+    assert escape_unprintable(text) == expected and escape_unprintable(text).isprintable() and escape_unprintable(expected) == expected
+
+
+@pytest.mark.parametrize("text", ["S4YPNC0R", "0012345", "1234_5678", "12:34:56", "1e5", "NO", "A, B", "A: B", "it's", "a#b", "ÄB", "~", "2001-01-01", " A"])
+def test_what_is_offered_for_a_spec_is_read_as_it_is_meant(text):
+    assert yaml.safe_load("[%s]" % as_yaml(text)) == [text]
+    assert as_yaml("S4YPNC0R") == "S4YPNC0R"
 
 
 def test_what_is_kept():
-    assert shown("a\n\tb\r\x1b", "\n\t") == "a\n\tb\\x0d\\x1b"
+    assert escape_unprintable("a\n\tb\r\x1b", "\n\t") == "a\n\tb\\x0d\\x1b"
 
 
 def test_one_line():
@@ -70,7 +83,7 @@ class Module:
 def test_a_result_is_printable():
     module = Module()
     with pytest.raises(SystemExit):
-        _runner.leave(
+        ansible_module.exit_success(
             module,
             ["model \x1b[31m\nx"],
             changed=True,
@@ -89,10 +102,11 @@ def test_a_result_is_printable():
 
 def test_every_module_leaves_by_the_one_way_out():
     """Or what a device calls itself would reach the terminal as it is."""
-    modules = Path(_runner.__file__).parents[1] / "modules"
+    modules = Path(ansible_module.__file__).parents[2] / "modules"
     for path in modules.glob("*.py"):
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"\bmodule\.(?:exit_json|fail_json|warn|deprecate)\(", text), "%s: use leave() and exit_refused() of _runner" % path.name
+        left = re.search(r"\bmodule\.(?:exit_json|fail_json|warn|deprecate)\(", text)
+        assert not left, "%s: use leave() and exit_refused() of _ansible/module.py" % path.name
 
 
 def test_an_identity_is_printable(tmp_path):
@@ -104,7 +118,7 @@ def test_an_identity_is_printable(tmp_path):
         "device/vpd_pg80": b"\0\x80\0\4S\n\x0b1",
     }.items():
         (tmp_path / name).write_bytes(raw)
-    found = _sysfs._read_identity(str(tmp_path), "sda")
+    found = sysfs._read_identity(str(tmp_path), "sda")
     assert (found.model, found.wwid, found.serial) == ("V\\u202e M\\x1b[2J", "t10.\\x07 x y", "S\\x0a\\x0b1")
 
 
@@ -114,7 +128,7 @@ def test_an_identity_is_printable(tmp_path):
 @pytest.mark.parametrize("path", ["/dev/sda:/dev/sdb", "/dev/x y", "/dev/mapper/a\\x20b", "/dev/a\n[global]", "/dev/../etc/x:y", "dev/sda", "/dev/{{ x }}"])
 def test_fio_is_given_no_other_text(path):
     with pytest.raises(PlumblineError, match="is no name of a block device that fio can be given"):
-        _fio.argv("/usr/bin/fio", _fio.Load("x", "read", 4096, 1), [Place(path, 0, MIB)], 1, 0)
+        fio.argv("/usr/bin/fio", fio.Load("x", "read", 4096, 1), [Place(path, 0, MIB)], 1, 0)
 
 
 @pytest.mark.parametrize("key", ["guid", "type_guid"])
@@ -124,16 +138,16 @@ def test_sfdisk_is_given_guids_only(key, text):
         "device": "/dev/x", "logical_bytes": 512, "start_bytes": MIB, "length_bytes": MIB, "size_bytes": 8 * MIB, "name": "plumbline:pgdata:0",
         "guid": "AAAAAAAA-0000-4000-8000-000000000001", "type_guid": "AAAAAAAA-0000-4000-8000-000000000002",
     }  # fmt: skip
-    _partition.check_request([device])
+    partition_tables.check_devices([device])
     with pytest.raises(PlumblineError, match="does not fit; wanted a GUID"):
-        _partition.check_request([dict(device, **{key: text})])
+        partition_tables.check_devices([dict(device, **{key: text})])
 
 
 def test_a_map_that_is_named_like_a_line_of_a_table():
     """A user's map must not become the table of a volume of ours."""
     names = ["pgdata-data", "pgdata-data: 0 8 linear 8:0 0"]
     text = "pgdata-data: 0 8 linear 8:0 0: 0 100 linear 8:99 0\npgdata-data: 0 16 striped 2 128 8:16 2048 8:32 2048\n"
-    found = _parsers.parse_dm_tables(text, names)
+    found = tool_output.parse_dm_tables(text, names)
     assert [segment.kind for segment in found["pgdata-data"]] == ["striped"]
     assert [segment.legs for segment in found[names[1]]] == [(("8:99", 0),)]
 
@@ -173,7 +187,7 @@ DROP_IN = "/etc/systemd/system/postgresql@15-main.service.d/50-plumbline-pgdata.
 )
 def test_a_step_that_was_tampered_with(keys, drop_ins, words):
     with pytest.raises(PlumblineError, match=words):
-        _mounting.check_request([dict(MOUNT, **keys)], drop_ins)
+        mounts.check_mounts([dict(MOUNT, **keys)], drop_ins)
 
 
 def test_a_step_as_it_is_planned():
@@ -182,7 +196,7 @@ def test_a_step_as_it_is_planned():
     host.seen.users = {"0": 0}
     volumes = [{"name": "data", "mount": "/srv/data", "required_by": ["postgresql@15-main.service"], "owner": "0", "mode": "0700"}]
     (step,) = [step for step in make_plan(spec(host, volumes=volumes), host.seen).steps if step["action"] == "mount"]
-    _mounting.check_request(step["mounts"], step["drop_ins"])
+    mounts.check_mounts(step["mounts"], step["drop_ins"])
 
 
 # --- the way to a mount point ------------------------------------------------------------------------
@@ -216,19 +230,19 @@ def test_walk_follows_nothing(tmp_path):
     (tmp_path / "real" / "deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "file").touch()
-    assert _mountpoint.walk(str(tmp_path / "real" / "deep" / "m"))[-1][:2] == (str(tmp_path / "real" / "deep"), "directory")
-    assert _mountpoint.walk(str(tmp_path / "real" / "none" / "m"))[-1].path == str(tmp_path / "real")
-    last = _mountpoint.walk(str(tmp_path / "link" / "deep" / "m"))[-1]
+    assert mount_path.walk(str(tmp_path / "real" / "deep" / "m"))[-1][:2] == (str(tmp_path / "real" / "deep"), "directory")
+    assert mount_path.walk(str(tmp_path / "real" / "none" / "m"))[-1].path == str(tmp_path / "real")
+    last = mount_path.walk(str(tmp_path / "link" / "deep" / "m"))[-1]
     assert (last.path, last.kind, last.target) == (str(tmp_path / "link"), "link", "real")
-    assert _mountpoint.walk(str(tmp_path / "file" / "m"))[-1].kind == "other"
-    assert [part.path for part in _mountpoint.walk("/m")] == ["/"]
+    assert mount_path.walk(str(tmp_path / "file" / "m"))[-1].kind == "other"
+    assert [part.path for part in mount_path.walk("/m")] == ["/"]
 
 
 @pytest.fixture
 def frozen(monkeypatch):
     paths = []
-    monkeypatch.setattr(_devio, "is_immutable", lambda fd: os.readlink("/proc/self/fd/%d" % fd) in paths)
-    monkeypatch.setattr(_devio, "set_immutable", lambda fd: paths.append(os.readlink("/proc/self/fd/%d" % fd)))
+    monkeypatch.setattr(file_ioctls, "is_immutable", lambda fd: os.readlink("/proc/self/fd/%d" % fd) in paths)
+    monkeypatch.setattr(file_ioctls, "set_immutable", lambda fd: paths.append(os.readlink("/proc/self/fd/%d" % fd)))
     return paths
 
 
@@ -243,14 +257,14 @@ def test_a_way_that_is_not_safe_is_refused_before_anything_is_made(tmp_path, fro
         os.chmod(bad, 0o777)
     before = sorted(os.walk(tmp_path))
     with pytest.raises(PlumblineError, match=r"mount point .*/bad/a/b is not safe: .*/bad (is a symbolic link|can be written to)"):
-        _mounting.prepare_directory(str(bad / "a" / "b"))
+        mount_point.prepare_directory(str(bad / "a" / "b"))
     assert sorted(os.walk(tmp_path)) == before and frozen == []
 
 
 def test_what_is_made_on_the_way_is_ours_alone(tmp_path, frozen):
     old = os.umask(0)
     try:
-        _mounting.prepare_directory(str(tmp_path / "a" / "b" / "c"))
+        mount_point.prepare_directory(str(tmp_path / "a" / "b" / "c"))
     finally:
         os.umask(old)
     assert [stat.S_IMODE(os.stat(tmp_path / path).st_mode) for path in ("a", "a/b", "a/b/c")] == [0o755] * 3
@@ -259,35 +273,35 @@ def test_what_is_made_on_the_way_is_ours_alone(tmp_path, frozen):
 
 def test_what_comes_between_look_and_flag_is_seen(tmp_path, monkeypatch):
     path = tmp_path / "m"
-    monkeypatch.setattr(_devio, "is_immutable", lambda _fd: False)
+    monkeypatch.setattr(file_ioctls, "is_immutable", lambda _fd: False)
     wishes = []
 
     def late(_fd, wish=True):
         wishes.append(wish)
         (path / "late").touch()
 
-    monkeypatch.setattr(_devio, "set_immutable", late)
+    monkeypatch.setattr(file_ioctls, "set_immutable", late)
     with pytest.raises(PlumblineError, match="is not empty since the plan"):
-        _mounting.prepare_directory(str(path))
+        mount_point.prepare_directory(str(path))
     assert wishes == [True, False], "immutable, nobody could empty it"
 
 
 def test_no_descriptor_stays_open(tmp_path, frozen):
     (tmp_path / "bad").symlink_to("/")
     before = len(os.listdir("/proc/self/fd"))
-    _mounting.prepare_directory(str(tmp_path / "a" / "b"))
+    mount_point.prepare_directory(str(tmp_path / "a" / "b"))
     with pytest.raises(PlumblineError):
-        _mounting.prepare_directory(str(tmp_path / "bad" / "x" / "y"))
+        mount_point.prepare_directory(str(tmp_path / "bad" / "x" / "y"))
     with pytest.raises(PlumblineError):
-        _mounting.prepare_directory(str(tmp_path / "bad"))
+        mount_point.prepare_directory(str(tmp_path / "bad"))
     assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_mount_that_lands_elsewhere_is_taken_away_again(monkeypatch):
     calls, live = [], [{"/": ("rw",)}, {"/": ("rw",), "/etc/cron.d": ("rw",)}]
-    monkeypatch.setattr(_mounting, "_live", lambda: live.pop(0))
+    monkeypatch.setattr(mount_point, "live_mounts", lambda: live.pop(0))
     with pytest.raises(PlumblineError, match=r"/data01 was mounted, and the kernel shows the mount at /etc/cron\.d: the way to it was changed meanwhile"):
-        _mounting._mount(lambda argv: calls.append(tuple(argv)) or (0, "", ""), "/data01")
+        mounts._mount(lambda argv: calls.append(tuple(argv)) or (0, "", ""), "/data01")
     assert calls == [("mount", "/data01"), ("umount", "/etc/cron.d")]
 
 
@@ -311,9 +325,9 @@ def test_a_plan_looks_at_the_way(mounted):
 )
 def test_more_of_the_systems_own(path):
     with pytest.raises(PlumblineError, match="belongs to the system"):
-        _paths.check_mount_point(path, "here")
+        judge_mount_path.check_mount_point(path, "here")
 
 
 @pytest.mark.parametrize("path", ["/usr/local/pg", "/var/lib/postgresql", "/var/lib/dpkgs", "/usr/libx", "/etcetera", "/srv/etc"])
 def test_and_what_is_not(path):
-    assert _paths.check_mount_point(path, "here") == path
+    assert judge_mount_path.check_mount_point(path, "here") == path

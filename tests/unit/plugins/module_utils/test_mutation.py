@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import mutation
-from ansible_collections.plumbline.ssd.plugins.module_utils import _erase, _guards, _remains
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge import erase, guards, reasons, unfinished_table, volumes
 
 
 def test_every_guard_is_missed(figure):
@@ -17,7 +17,8 @@ def test_every_guard_is_missed(figure):
     assert rows, done.stderr.decode()
     whole, muted = rows[0], {row["guard"]: row for row in rows[1:]}
     assert whole["status"] == 0, "the tests fail with all guards in place"
-    assert set(muted) == {"%s.%s" % (module.__name__.rpartition(".")[2], name) for module in (_guards, _erase, _remains) for name in mutation.guards_of(module)}
+    modules = (reasons, guards, volumes, erase, unfinished_table)
+    assert set(muted) == {"%s.%s" % (module.__name__.rpartition(".")[2], name) for module in modules for name in mutation.guards_of(module)}
     unnoticed = [guard for guard, row in muted.items() if not row["noticed"]]
     assert not unnoticed, "nothing fails without %s" % ", ".join(unnoticed)
     figure("mutation", guards=len(muted), unnoticed=len(unnoticed))

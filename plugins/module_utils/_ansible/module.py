@@ -1,0 +1,54 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""What every module of the collection does with Ansible: demand root, end well, fail with reasons."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping, NoReturn, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable, one_line
+
+
+def need_root() -> None:
+    """Raise PlumblineError where the module does not run as root."""
+    if os.geteuid() != 0:
+        raise PlumblineError("root is missing: the module runs as user %d; set become: true on the play or the task" % os.geteuid())
+
+
+_LINES = ("report", "paragraphs")  # of a result: what people read, one line an item
+
+
+def exit_success(module: Any, warnings: Sequence[str] = (), **result: Any) -> NoReturn:
+    """End a module well. This is the one way out for a result, as PlumblineError is for a failure: nothing unprintable goes through either.
+
+    Ansible takes no result of a module for a template (only what a playbook's author wrote is trusted as one), but it prints what it gets.
+    """
+    for warning in warnings:
+        module.warn(one_line(warning))
+    module.exit_json(**{key: _printable(value, key in _LINES) for key, value in result.items()})
+    raise SystemExit(0)
+
+
+def _printable(value: Any, lines: bool = False) -> Any:
+    if isinstance(value, str):
+        return escape_unprintable(value, "" if lines else "\n\t")
+    if isinstance(value, Mapping):
+        return {_printable(key): _printable(inner, key in _LINES) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_printable(inner, lines) for inner in value]
+    return value
+
+
+def exit_refused(module: Any, fault: PlumblineError, **more: Any) -> NoReturn:
+    """Fail the module with the message and its reasons, and nothing else but what is given besides."""
+    reasons = {"reasons": fault.reasons} if fault.reasons else {}
+    module.fail_json(msg=fault.msg, **reasons, **{key: _printable(value) for key, value in more.items()})
+    raise SystemExit(1)

@@ -1,0 +1,139 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""One reading of a host against a spec: observe, plan, and what a module returns of it.
+
+The plan before the steps and the reading back behind them are this same call. I/O is the observation's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, several
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import contexts_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.devices import overrides_for
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.mounts import drop_in_files
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.packages import packages_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.stack_proof import proofs
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import lease_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs as records_proofs
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made, note_making
+from ansible_collections.plumbline.ssd.plugins.module_utils._report.plan_drawing import diff, steps_report
+from ansible_collections.plumbline.ssd.plugins.module_utils._report.static_proof_table import view_report
+
+
+def questions(stacks: Sequence[Stack], prove: bool = True) -> Questions:
+    """What the host is asked for these stacks. *prove*: read blank devices, which keeps them open for a while."""
+    volumes = [volume for stack in stacks for volume in stack.volumes]
+    return Questions(
+        devices=tuple((device.path, device.test_identity) for stack in stacks for device in stack.devices),
+        models=tuple(stack.selector.model for stack in stacks if stack.selector),
+        mounts=tuple(volume.mount for volume in volumes if volume.mount),
+        files=tuple(drop_in_files(stacks)),
+        users=tuple(volume.owner for volume in volumes if volume.owner),
+        groups=tuple(volume.group for volume in volumes if volume.group),
+        contexts=tuple(context for volume in volumes for context in (*contexts_of(volume.mount_options).values(), volume.selinux_context) if context),
+        volumes=tuple((stack.name, volume.name) for stack in stacks if stack.grouped for volume in stack.volumes),
+        full_proof=any(stack.blank_proof == "full" for stack in stacks),
+        prove=prove,
+    )
+
+
+def read(
+    run: Runner, stacks: Sequence[Stack], through: str = "filesystem", verify: Optional[Verify] = None, prove: bool = True
+) -> Tuple[Dict[str, Any], List[str]]:
+    """Observe the host once and plan *stacks* up to a layer. Returns (what a module returns of it, warnings).
+
+    With *verify* also what is known of their measured proofs. Raises PlumblineError with every reason where the plan is refused.
+    """
+    # Without a stack nothing is asked of the host, which may have neither the tools nor the devices.
+    seen = observe(run, questions(stacks, prove), lambda node, links: overrides_for(stacks, node, links)) if stacks else Observation()
+    plan = make_plan(stacks, seen, through)
+    if plan.refusals:
+        raise several("refused: nothing was written. ", plan.refusals)
+    legs = [leg.devno for stack in plan.stacks for leg in stack.legs]
+    views = [view(seen, devno) for devno in tops(seen, legs)]
+    proven = proofs(plan, seen, verify, {stack.name: records_proofs.load_proof(stack.name) for stack in stacks}) if verify else []
+    load_tools = ["fio"] if verify and "throughput" in verify.measures and any(proof["due"] for proof in proven) else []
+    result = {
+        "changed": bool(plan.steps),
+        "steps": plan.steps,
+        "digest": plan.digest if plan.steps else "",
+        "missing_packages": sorted(set(plan.missing_packages + packages_of(seen, load_tools))),
+        "stacks": [one.as_dict() for one in views],
+        "findings": [finding.as_dict() for one in views for finding in one.findings],
+        "proofs": proven,
+        "verify": verify.as_dict() if verify else {},
+        "report": steps_report(plan) + [line for one in views for line in view_report(one)] + [proof["state"] for proof in proven],
+        "diff": diff(plan, seen),
+    }
+    return result, plan.warnings
+
+
+def note_filesystems(result: Mapping[str, Any]) -> None:
+    """Record the filesystems that are about to be made on what was found blank, and forget those that stand.
+
+    mke2fs writes the superblock last. What it leaves when it is cut off before that looks like a filesystem that lost its superblock; only who
+    began it can tell. Raises PlumblineError where that cannot be kept: nothing is to be written then.
+    """
+    begun = [step["uuid"] for step in result["steps"] if step["action"] == "filesystem"]
+    done = [layer["uuid"] for stack in result["stacks"] for layer in stack["layers"] if layer.get("uuid")]
+    note_making(begun, done)
+
+
+def read_to_write(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: lease_file.Run) -> Tuple[Dict[str, Any], List[str]]:
+    """read() for a run that means to carry the steps out: where steps remain, they come with the host's lease; where none do, it is given back.
+
+    The lease is looked at before the host is. Where another run has it, no device is read for a proof: that run would find it open. Where somebody
+    had it in between, what was seen may be old, and is looked at again under it.
+    Raises PlumblineError, and Held where another run is at work: what it is about to change is no reason worth naming besides.
+    """
+    before, held = lease_file.peek(me)
+    if not held:
+        forget_made()
+    try:
+        result, warnings = read(run, stacks, through, verify, prove=not held)
+    except PlumblineError as fault:
+        if held:
+            raise lease_file.Held("refused: nothing was written. " + held, before) from fault
+        if me.run:
+            lease_file.release(me.run)
+        raise
+    if result["steps"]:
+        lease, found, taken_over = lease_file.take(me, result["digest"])
+        me, warnings = me._replace(run=lease.run), warnings + taken_over
+        if found != before:
+            result, warnings = _read_again(run, stacks, through, verify, me)
+    try:
+        note_filesystems(result)
+    except PlumblineError:
+        lease_file.release(me.run)
+        raise
+    result["lease"] = {"run": me.run, "digest": result["digest"]} if result["steps"] else {}
+    result["released"] = me.run if not result["steps"] and me.run and lease_file.release(me.run) else ""
+    return result, warnings
+
+
+def _read_again(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: lease_file.Run) -> Tuple[Dict[str, Any], List[str]]:
+    try:
+        result, warnings = read(run, stacks, through, verify)
+    except PlumblineError:
+        lease_file.release(me.run)
+        raise
+    if result["steps"]:
+        lease_file.take(me, result["digest"])
+    return result, warnings

@@ -1,0 +1,116 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""A mount point: made, shown to be where it should be, and set immutable. I/O."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from typing import Collection, Dict, List, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mountinfo
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import DIRECTORY_FLAGS, names_on_way, read_part, step_down
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import way_fault
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Part
+
+
+def live_mounts() -> Dict[str, Tuple[str, ...]]:
+    """Mount points of block devices in our namespace, with their options."""
+    return {mount.target: mount.options for mount in parse_mountinfo(sysfs.read_text("/proc/self/mountinfo"))}
+
+
+def prepare_directory(path: str) -> List[str]:
+    """Make the mount point and set it immutable, so that nothing can be written below it while it is not mounted.
+
+    The way to it is walked through descriptors, and refused where anybody but root could change it. The attribute is set through a
+    descriptor that is shown to lie on its parent's filesystem: on a path that has just been mounted it would freeze the volume's own root.
+    It is set before the last look for entries, so that nothing can come between look and mount. Returns warnings.
+    """
+    try:
+        parent = open_way(path, live_mounts())
+        try:
+            return _freeze(path, parent)
+        finally:
+            os.close(parent)
+    except OSError as fault:
+        raise PlumblineError("mount point %s could not be made: %s" % (path, fault.strerror or fault)) from fault
+
+
+def _freeze(path: str, parent: int) -> List[str]:
+    name = os.path.basename(path)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o755, dir_fd=parent)
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except OSError as fault:
+        raise PlumblineError("mount point %s is no directory: %s" % (path, fault.strerror or fault)) from fault
+    try:
+        if os.fstat(fd).st_dev != os.fstat(parent).st_dev:
+            raise PlumblineError("mount point %s is on another filesystem than its parent: something was mounted there since the plan; run again" % path)
+        _check_empty(path, fd)
+        if file_ioctls.is_immutable(fd):
+            return []
+        try:
+            file_ioctls.set_immutable(fd)
+        except OSError as fault:
+            if fault.errno == errno.EROFS:
+                return []  # nothing can be written there anyway
+            if fault.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL):
+                raise PlumblineError("mount point %s could not be made immutable: %s" % (path, fault.strerror or fault)) from fault
+            return ["mount point %s cannot be made immutable on its filesystem; a database could write there while the volume is not mounted" % path]
+        try:
+            _check_empty(path, fd)
+        except PlumblineError:
+            file_ioctls.set_immutable(fd, False)  # or nobody could empty it
+            raise
+        return []
+    finally:
+        os.close(fd)
+
+
+def _check_empty(path: str, fd: int) -> None:
+    if os.listdir(fd):
+        raise PlumblineError("mount point %s is not empty since the plan; empty it or name another" % path)
+
+
+def open_way(path: str, mounted: Collection[str]) -> int:
+    """A descriptor of the directory that holds a mount point, made where it is not there. Raises PlumblineError, and OSError as it comes.
+
+    Each name is looked at in the directory that is held open, and opened without following a link. What way_fault() has passed can be
+    changed by root alone, so that nothing comes between one name and the next.
+    """
+    trusted = (0, os.geteuid())
+    root = os.stat("/")
+    way: List[Part] = [Part("/", "directory", root.st_uid, stat.S_IMODE(root.st_mode))]
+    above = os.path.dirname(path)
+    fd = os.open("/", DIRECTORY_FLAGS)
+    try:
+        _check_way(path, way, mounted if above == "/" else (), trusted)
+        for name, at in names_on_way(above):
+            try:
+                way.append(read_part(at, name, fd))
+            except FileNotFoundError:
+                os.mkdir(name, 0o755, dir_fd=fd)
+                way.append(read_part(at, name, fd))
+            _check_way(path, way, mounted if at == above else (), trusted)
+            fd = step_down(fd, name)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _check_way(path: str, way: Sequence[Part], mounted: Collection[str], trusted: Collection[int]) -> None:
+    fault = way_fault(way, mounted, trusted)
+    if fault:
+        raise PlumblineError("mount point %s is not safe: %s" % (path, fault))

@@ -1,0 +1,56 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""Text for people: what is printable, one line, numbers, tables. Pure."""
+
+from __future__ import annotations
+
+from typing import List, Sequence
+
+
+def table(rows: Sequence[Sequence[str]]) -> List[str]:
+    """Columns of equal width, two blanks between them, nothing behind the last."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+
+
+_LONGEST = 4000  # characters of a message: what comes from outside may be of any length
+
+
+def escape_unprintable(text: str, keep: str = "") -> str:
+    r"""*text* as a person may see it: what is no printable character is written as ``\x1b`` or ``\u202e``, but for those in *keep*.
+
+    Models, labels and names come from devices, which may hold anything: control characters that drive a terminal, marks that turn the
+    direction of the text round it (Unicode TR 36), bytes that are no UTF-8 (kept by Python as U+DC80 to U+DCFF), line ends that forge a line.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in keep else _code(ord(char)) for char in text)
+
+
+def _code(number: int) -> str:
+    if 0xDC80 <= number <= 0xDCFF:
+        return "\\x%02x" % (number - 0xDC00)
+    return "\\x%02x" % number if number < 0x100 else "\\u%04x" % number if number < 0x10000 else "\\U%08x" % number
+
+
+def one_line(text: str) -> str:
+    """*text* as one line of a message: its lines joined, nothing in it that is not printable, and of a bounded length."""
+    line = text.strip() if text.isprintable() else escape_unprintable("; ".join(part.strip() for part in text.splitlines() if part.strip()))
+    return line if len(line) <= _LONGEST else "%s … (%d characters)" % (line[:_LONGEST], len(line))
+
+
+def as_yaml(text: str) -> str:
+    """*text* as it has to be written into a spec: in quotes where YAML would take it for a number (0123 is 83) or for more than a word."""
+    plain = text.isalnum() and text[:1].isalpha() and text.lower() not in ("yes", "no", "on", "off", "true", "false", "null", "y", "n")
+    return text if plain else "'%s'" % text.replace("'", "''")
+
+
+def number_text(value: float) -> str:
+    """Three digits at least, and no more behind the point than that takes."""
+    return "%.0f" % value if value >= 100 else "%.3g" % value

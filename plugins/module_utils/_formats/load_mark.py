@@ -1,0 +1,21 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""The mark that a write load of ours leaves in each sector. Pure."""
+
+from __future__ import annotations
+
+MARK_BYTES = 16
+SECTOR = 512
+RANDOM_PERCENT = 95  # of each sector; fio fills the rest with the pattern
+
+
+def tail_of(mark: bytes) -> bytes:
+    """How each sector of 512 bytes ends that a load with this *mark* wrote: so is it told from data that somebody may want."""
+    length = SECTOR - SECTOR * RANDOM_PERCENT // 100
+    return (mark * length)[:length]

@@ -1,0 +1,72 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""What the kernel says and takes of an open file: immutable, its extents, whether it is on a realtime device. I/O."""
+
+from __future__ import annotations
+
+import fcntl
+import struct
+from typing import List
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.fiemap import EXTENT_LAST, FIEMAP_EXTENT, FIEMAP_HEAD, Extent, parse_fiemap
+
+FS_IOC_GETFLAGS = 0x80086601
+FS_IOC_SETFLAGS = 0x40086602
+FS_IMMUTABLE_FL = 0x10
+FS_IOC_FIEMAP = 0xC020660B
+FS_IOC_FSGETXATTR = 0x801C581F
+FS_XFLAG_REALTIME = 0x1
+_EXTENTS = 512  # that are asked for at once
+
+
+def is_immutable(fd: int) -> bool:
+    """Whether the open file or directory carries the immutable attribute (chattr +i)."""
+    flags = bytearray(8)
+    try:
+        fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
+    except OSError:
+        return False
+    return bool(struct.unpack_from("I", flags)[0] & FS_IMMUTABLE_FL)
+
+
+def set_immutable(fd: int, wish: bool = True) -> None:
+    """Set the immutable attribute on the open directory, or clear it. Raises OSError where the filesystem has no such thing."""
+    flags = bytearray(8)
+    fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
+    others = struct.unpack_from("I", flags)[0] & ~FS_IMMUTABLE_FL
+    wanted = others | (FS_IMMUTABLE_FL if wish else 0)
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("Q", wanted))
+
+
+def read_extents(fd: int) -> List[Extent]:
+    """All extents of the open file (FS_IOC_FIEMAP). What is still only in the page cache is not written out for it.
+
+    Raises OSError where the filesystem has no such map.
+    """
+    found: List[Extent] = []
+    start = 0
+    while True:
+        buffer = bytearray(FIEMAP_HEAD.size + _EXTENTS * FIEMAP_EXTENT.size)
+        FIEMAP_HEAD.pack_into(buffer, 0, start, (1 << 64) - 1 - start, 0, 0, _EXTENTS, 0)
+        fcntl.ioctl(fd, FS_IOC_FIEMAP, buffer)
+        part = parse_fiemap(bytes(buffer))
+        found += part
+        if not part or part[-1].flags & EXTENT_LAST:
+            return found
+        start = part[-1].logical + part[-1].length
+
+
+def is_realtime(fd: int) -> bool:
+    """Whether the open file lies on the realtime device of an XFS, so that its extents are none of the mounted device."""
+    attributes = bytearray(28)
+    try:
+        fcntl.ioctl(fd, FS_IOC_FSGETXATTR, attributes)
+    except OSError:
+        return False
+    return bool(struct.unpack_from("I", attributes)[0] & FS_XFLAG_REALTIME)

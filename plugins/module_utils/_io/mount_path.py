@@ -1,0 +1,66 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""The way to a mount point: walked one name at a time, through descriptors. I/O.
+
+mount(8) and systemd resolve a mount point again at every boot. Whoever can put a symbolic link on the way, or exchange a directory of it,
+decides what is mounted over: /etc, for example. So the way must be directories that root alone can change, as sshd(8) wants it of the way to
+authorized_keys (StrictModes; safe_path() in OpenSSH's misc.c). A link is refused whoever owns it: the kernel shows mounts by their real path.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Iterator, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Part
+
+DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def read_part(path: str, name: str, above: int) -> Part:
+    found = os.stat(name, dir_fd=above, follow_symlinks=False)
+    if stat.S_ISLNK(found.st_mode):
+        return Part(path, "link", found.st_uid, stat.S_IMODE(found.st_mode), os.readlink(name, dir_fd=above))
+    kind = "directory" if stat.S_ISDIR(found.st_mode) else "other"
+    return Part(path, kind, found.st_uid, stat.S_IMODE(found.st_mode))
+
+
+def walk(path: str) -> Tuple[Part, ...]:
+    """What there is of the way to a mount point, from the root on, without the mount point itself. Follows nothing."""
+    root = os.stat("/")
+    way = [Part("/", "directory", root.st_uid, stat.S_IMODE(root.st_mode))]
+    fd = os.open("/", DIRECTORY_FLAGS)
+    try:
+        for name, at in names_on_way(os.path.dirname(path)):
+            way.append(read_part(at, name, fd))
+            if way[-1].kind != "directory":
+                break
+            fd = step_down(fd, name)
+    except OSError:
+        pass  # what is not there will be made
+    finally:
+        os.close(fd)
+    return tuple(way)
+
+
+def names_on_way(path: str) -> Iterator[Tuple[str, str]]:
+    """(name, path up to it) for each name of an absolute path."""
+    at = ""
+    for name in path.split("/"):
+        if name:
+            at += "/" + name
+            yield name, at
+
+
+def step_down(above: int, name: str) -> int:
+    """The descriptor of a directory in the one that *above* is of, which is closed."""
+    fd = os.open(name, DIRECTORY_FLAGS, dir_fd=above)
+    os.close(above)
+    return fd

@@ -1,0 +1,35 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""One thing wrong: how bad it is, in which layer, what it is and what it should be. Pure."""
+
+from __future__ import annotations
+
+from typing import Dict, NamedTuple
+
+ERROR = "error"  # the proof fails
+WARNING = "warning"  # worth a look; fails nothing
+# Layers whose findings say nothing of where the data begins.
+DURABILITY = ("write_cache", "mount", "ext4")
+
+
+class Finding(NamedTuple):
+    """One thing wrong: in which layer, on what, what it is, what it should be."""
+
+    level: str
+    layer: str
+    name: str
+    found: str
+    wanted: str
+
+    def as_dict(self) -> Dict[str, str]:
+        return dict(self._asdict(), text=self.text)
+
+    @property
+    def text(self) -> str:
+        return "%s %s: %s; wanted %s" % (self.layer, self.name, self.found, self.wanted)

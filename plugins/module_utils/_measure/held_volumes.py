@@ -1,0 +1,98 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""Volumes that a measurement writes to: held open alone, and proven to be ours and empty while they are. I/O.
+
+A volume is opened alone before it is looked at, and stays so until the last byte is discarded, so that nothing can come between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any, Dict, Iterator, Mapping, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ext4 import ext4_backups
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import tail_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import deallocated_reads_ones
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge import volumes
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun
+
+LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
+
+
+def node_path(node: Node) -> str:
+    """The kernel's own name of a device: no character in it means anything to fio."""
+    return "/dev/" + node.name.replace("!", "/")
+
+
+@contextlib.contextmanager
+def held_alone(seen: Observation, devnos: Sequence[str]) -> Iterator[Dict[str, int]]:
+    """Open every volume exclusively for writing: no mount, no LVM and no other run comes between proof and write."""
+    held: Dict[str, int] = {}
+    try:
+        for devno in devnos:
+            path = node_path(seen.nodes[devno])
+            try:
+                held[devno] = os.open(path, os.O_RDWR | os.O_EXCL | os.O_DIRECT | os.O_CLOEXEC)
+            except OSError as fault:
+                raise PlumblineError(
+                    "refused: nothing was written. %s cannot be opened alone: %s; writing is measured on empty volumes only" % (path, fault.strerror or fault)
+                ) from fault
+            try:
+                block_device.lock(held[devno], LOCK_SECONDS)  # udev honours that, and does not probe it meanwhile
+            except OSError as fault:
+                raise PlumblineError("refused: nothing was written. %s is locked by another program; run again" % path) from fault
+        yield held
+    finally:
+        for fd in held.values():
+            os.close(fd)
+
+
+def prove(run: Runner, nodes: Mapping[str, Node], held: Mapping[str, int]) -> None:
+    """Raise PlumblineError with every reason unless all volumes are ours and empty, all of the very devices that are *held* (device number → descriptor).
+
+    What libblkid does not know (a raw volume of some database, a filesystem that lost its superblock) is no signature, and shows as data.
+    """
+    devnos = list(held)
+    paths = [node_path(nodes[devno]) for devno in devnos]
+    before = Observation(nodes=dict(nodes))
+    disks = {disk.devno: node_path(disk) for devno in devnos for disk in before.disk_of(devno)}
+    # All PVs of a volume group have to be looked at, and a volume need not lie on each: their disks are found by a first reading.
+    seen = observe(run, Questions(devices=tuple((path, "") for path in paths), prove=False))
+    for devno in devnos:
+        groups = {lv.vg for lv in seen.lvm.lvs if seen.lv_node(lv.vg, lv.name) == seen.nodes.get(devno)}
+        for pv in seen.lvm.pvs:
+            if pv.vg in groups and pv.devno in seen.nodes:
+                disks.update((disk.devno, node_path(disk)) for disk in seen.disk_of(pv.devno))
+    seen = observe(run, Questions(devices=tuple((path, "") for path in paths + sorted(disks.values())), prove=False))
+    reasons = []
+    for devno, path in zip(devnos, paths):
+        if devno not in seen.nodes:
+            raise PlumblineError("%s went away while it was looked at" % path)
+        name = seen.nodes[devno].title or path
+        reasons += [reason.line(name) for reason in volumes.load_reasons(seen, devno)]
+    if not reasons:
+        tails = tuple(tail_of(mark) for mark in begun.load_marks())
+        jobs = [{"path": path, "size": seen.nodes[devno].size, "fd": held[devno], "tails": tails, **_blank(seen, devno)} for devno, path in zip(devnos, paths)]
+        proven = zip(jobs, blank_proof.prove_all(jobs))
+        reasons = ["%s: %s [data]; %s" % (job["path"], fault, volumes.ONLY_EMPTY) for job, proof in proven for fault in proof.faults]
+    if reasons:
+        raise PlumblineError("refused: nothing was written. %s" % reasons[0], reasons)
+
+
+def _blank(seen: Observation, devno: str) -> Dict[str, Any]:
+    """What reads as blank on a volume, and where the backup superblocks of a filesystem would be."""
+    ones = all(deallocated_reads_ones(int(seen.namespaces.get(disk.devno, {}).get("dlfeat", 0))) for disk in seen.disk_of(devno))
+    return {"ones_are_blank": ones, "starts": ext4_backups(seen.nodes[devno].size)}

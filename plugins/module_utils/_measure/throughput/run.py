@@ -1,0 +1,106 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""fio, run beside a look at the CPU. I/O."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+from typing import Iterator, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import ENVIRONMENT, death_tie
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio as measure_fio
+
+EDGE_BYTES = 4 * KIB
+_GRACE = 60  # seconds that fio may take beyond its time: a device that hangs, or a machine that swaps
+
+
+def find_fio() -> str:
+    """fio's path. Raises PlumblineError where it is missing."""
+    found = shutil.which("fio")
+    if not found:
+        raise PlumblineError("fio is not on this host; nothing was measured: install the package fio")
+    return found
+
+
+@contextlib.contextmanager
+def buffer_of(content: bytes) -> Iterator[memoryview]:
+    """Page-aligned memory with this content, as direct I/O wants it."""
+    import mmap  # pylint: disable=import-outside-toplevel # by writes only
+
+    with mmap.mmap(-1, len(content)) as memory:
+        memory.write(content)
+        with memoryview(memory) as view:
+            yield view
+
+
+def read_piece(path: str, offset: int) -> bytes:
+    fd = block_device.open_read(path)
+    try:
+        return block_device.read_at(fd, offset, EDGE_BYTES)
+    finally:
+        os.close(fd)
+
+
+def cpu_times() -> Tuple[int, int]:
+    """(busy, all) ticks of the host's CPUs, proc(5). Waiting for I/O is idle; time stolen by a hypervisor is busy."""
+    with open("/proc/stat", encoding="ascii") as handle:
+        ticks = [int(word) for word in handle.readline().split()[1:9]]
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
+def run_fio(argv: Sequence[str], ramp: float, seconds: float, what: str) -> Tuple[str, float]:
+    """Run fio for about ramp + seconds. Returns its output, and how busy the CPUs were between ramp and end (a share).
+
+    Raises PlumblineError with fio's own words where it fails. It dies when this process does.
+    """
+    tie = death_tie()
+    try:
+        process = subprocess.Popen(  # pylint: disable=subprocess-popen-preexec-fn # we have one thread, and nothing else ties its life to ours
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            env=dict(os.environ, **ENVIRONMENT),
+            preexec_fn=tie,  # noqa: PLW1509 # as above
+        )
+    except OSError as fault:
+        raise PlumblineError("fio could not be run: %s" % (fault.strerror or fault)) from fault
+    try:
+        ended = _wait(process, ramp)
+        before = cpu_times()
+        ended = ended or _wait(process, seconds)
+        after = cpu_times()
+        ended = ended or _wait(process, _GRACE)
+        if not ended:
+            raise PlumblineError("fio did not end %d s after its time in %s: a device does not answer; see the kernel's log" % (_GRACE, what))
+        out, err = ended
+    finally:
+        if process.poll() is None:
+            process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in the kernel ends with its device
+                process.communicate(timeout=5)
+    if process.returncode:
+        raise PlumblineError("fio failed in %s: %s" % (what, measure_fio.failure(process.returncode, out, err)))
+    return out, (after[0] - before[0]) / max(after[1] - before[1], 1)
+
+
+def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> Optional[Tuple[str, str]]:
+    """What fio wrote, if it ended within so many seconds."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")

@@ -1,0 +1,167 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""The disks of a host: those that are asked about, their tables, geometry and write caches, and the mappings on them. I/O."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import stat
+from typing import Callable, Iterable, List, Mapping, Optional, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, nearest, several
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats import proc_files, tool_output
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_table import (
+    BCACHE_SUPERBLOCK_AT,
+    backup_fault,
+    bcache_data_start,
+    gpt_head_bytes,
+    parse_table,
+)
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.scsi import parse_block_limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, Segment, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
+
+
+def read_btrfs_mounts(seen: Observation, names: Mapping[str, str]) -> None:
+    """The mounts of Btrfs, each on all of its devices, and which devices belong together."""
+    for members in sysfs.read_btrfs(names):
+        seen.members.update((devno, members) for devno in members)
+    for source, mount in proc_files.parse_btrfs_mounts(sysfs.read_text("/proc/self/mountinfo")):
+        devno = devno_of_path(source, names)
+        seen.mounts += [mount._replace(devno=one) for one in seen.members.get(devno, (devno,)) if one]
+
+
+def follow_bcache(seen: Observation, names: Mapping[str, str]) -> None:
+    """Where the bytes of a bcache lie on its backing device. What its cache holds of them is on another, which is not followed."""
+    for devno, node in list(seen.nodes.items()):
+        backing = names.get(sysfs.bcache_backing(node.name), "") if node.kind == "bcache" else ""
+        if backing:
+            with contextlib.suppress(OSError):  # it is told as not followed then
+                start = bcache_data_start(block_device.read_head(seen.nodes[backing].path, BCACHE_SUPERBLOCK_AT + 4096)[BCACHE_SUPERBLOCK_AT:])
+                if start:
+                    seen.nodes[devno] = node._replace(segments=(Segment(0, node.size, "bcache", 0, ((backing, start),)),))
+
+
+def devno_of_path(path: str, names: Mapping[str, str]) -> str:
+    """The number of the block device at a path; empty where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ""
+    devno = sysfs.devno(found.st_rdev) if stat.S_ISBLK(found.st_mode) else ""
+    return devno if devno in names.values() else ""
+
+
+def find_named_devices(seen: Observation, ask: Questions, names: Mapping[str, str]) -> None:
+    """Find the devices that the user named, and give loop devices the identity that the test states."""
+    for path, test_identity in ask.devices:
+        devno = devno_of_path(path, names) if os.path.exists(path) else ""
+        if not devno:
+            continue
+        seen.paths[path] = devno
+        claims = tuple(one for one in sysfs.claims_of_link(path) if one in seen.nodes) if os.path.islink(path) else ()
+        if len(claims) > 1:
+            seen.twice_named[path] = claims
+        if test_identity:
+            node = seen.nodes[devno]
+            identity = Identity(test=test_identity, model=node.kind, serial=test_identity)
+            seen.nodes[devno] = node._replace(identity=identity)
+
+
+def disks_to_look_at(seen: Observation, ask: Questions) -> List[str]:
+    """The disks to look at closely."""
+    targets = list(dict.fromkeys(seen.paths.values()))
+    for node in seen.nodes.values():
+        if node.parent or node.slaves or node.devno in targets:
+            continue
+        matches = node.kind == "disk" and any(fnmatch.fnmatchcase(node.identity.model, model) for model in ask.models)
+        if matches or (ask.everything and node.kind in ("disk", "loop")):
+            targets.append(node.devno)
+    return targets
+
+
+def read_maps(run: Runner, seen: Observation) -> None:
+    """Put the kernel's device-mapper tables into the nodes."""
+    if not any(node.title for node in seen.nodes.values()) or "dmsetup" not in seen.tools:
+        return
+    # Names as the kernel has them, and sysfs: without it dmsetup shows `a\\x20b` as `a b`, dmsetup(8) --manglename.
+    code, out, err = run([seen.tools["dmsetup"], "table", "--manglename", "none"])
+    if code:
+        raise PlumblineError("dmsetup table failed: %s" % (err.strip() or "return code %d" % code))
+    tables = tool_output.parse_dm_tables(out, [node.title for node in seen.nodes.values() if node.title])
+    for devno, node in list(seen.nodes.items()):
+        if node.title in tables:
+            seen.nodes[devno] = node._replace(segments=tables[node.title])
+
+
+def read_lvm(run: Runner, seen: Observation) -> None:
+    if "lvm" not in seen.tools:
+        return
+    code, out, err = run([seen.tools["lvm"]] + list(tool_output.LVM_REPORT[1:]))
+    if code:
+        raise PlumblineError("lvm fullreport failed: %s" % (err.strip() or "return code %d" % code))
+    seen.lvm = tool_output.parse_lvm(out)
+
+
+def read_device(seen: Observation, devno: str, overrides: Optional[Callable[[Node, Iterable[str]], Mapping[str, int]]]) -> None:
+    """Table, geometry and write cache of one disk. A disk that cannot be read is recorded as such, never as blank."""
+    node = seen.nodes[devno]
+    id_ns = block_device.identify_namespace(node.path, node.identity.nsid) if node.identity.transport == "nvme" else None
+    page = sysfs.read_bytes("/sys/class/block/%s/device/vpd_pgb0" % node.name)
+    links = [link for link, number in seen.links.items() if number == devno]
+    stated = overrides(node, links) if overrides else {}
+    seen.geometries[devno] = make_geometry(node.limits, id_ns, parse_block_limits(page, node.limits.logical), stated)
+    if id_ns:
+        seen.namespaces[devno] = id_ns
+    if node.kind in ("disk", "loop"):
+        seen.caches[devno] = ask_drive.read_cache(node)
+    if node.kind == "other":
+        return
+    try:
+        seen.tables[devno] = read_table(node)
+    except OSError as fault:
+        seen.faults[devno] = "the first sectors could not be read: %s" % (fault.strerror or fault)
+
+
+def read_table(node: Node) -> Optional[Table]:
+    logical = node.limits.logical
+    head = block_device.read_head(node.path, min(gpt_head_bytes(logical), node.size))
+    table = parse_table(head, logical)
+    if table is None or table.kind != "gpt" or table.fault:
+        return table
+    length = gpt_head_bytes(logical) - logical
+    try:
+        ((_at, tail),) = block_device.read_pieces(node.path, [(node.size // logical * logical - length, length)])
+    except OSError as fault:
+        return table._replace(backup="unreadable (%s)" % (fault.strerror or fault))
+    return table._replace(backup=backup_fault(head, tail, logical, node.size))
+
+
+def missing_devices(seen: Observation, asked: Sequence[str], whole: bool = False) -> None:
+    """Raise PlumblineError for the devices that are not there, with the nearest name of each. *whole*: disks are wanted, and no part of one."""
+    disks = sorted(node.name for node in seen.nodes.values() if node.kind == "disk")
+    reasons: List[str] = []
+    for path in asked:
+        node = seen.nodes.get(seen.paths.get(path, ""))
+        if node is None and os.path.exists(path):
+            reasons.append("%s is no block device that the kernel shows; the disks of this host are %s" % (path, ", ".join(disks) or "none"))
+        elif node is None:
+            reasons.append("device %s is not there%s" % (path, nearest(path.rsplit("/", 1)[-1], seen.links)))
+        elif whole and node.kind not in ("disk", "loop"):
+            what = "a partition" if node.kind == "part" else "of the kind %s" % (node.kind if node.kind != "other" else node.name.rstrip("0123456789"))
+            reasons.append("%s is no whole disk, but %s; the disks of this host are %s" % (path, what, ", ".join(disks) or "none"))
+    if reasons:
+        raise several("", reasons)

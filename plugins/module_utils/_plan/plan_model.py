@@ -1,0 +1,89 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""What a plan is: the legs of a stack, its steps, and the reasons against it. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Mapping, Optional
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons import Reason
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Node, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack, Volume
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import merge_mount_steps
+
+
+@dataclass
+class Leg:
+    """One device of a stack with what is wanted of it and what is there."""
+
+    devno: str
+    index: int
+    geometry: Geometry
+    start: int = 0
+    size: int = 0
+    entry: Optional[TableEntry] = None  # our partition, if it is in the table
+    node: Optional[Node] = None  # our partition, if the kernel shows it
+    erase: str = ""  # the digest of its contents, where they are to go first
+    removes: List[str] = field(default_factory=list)  # what goes then
+    doubts: List[Reason] = field(default_factory=list)  # against it, unless what it holds is a table of ours that was cut off
+    misfit: List[Reason] = field(default_factory=list)  # an erase was asked for, of other contents than these
+
+
+@dataclass
+class StackPlan:
+    """One stack: its steps, the reasons against it, and what is worth a word."""
+
+    spec: Stack
+    legs: List[Leg] = field(default_factory=list)
+    steps: List[Dict[str, Any]] = field(default_factory=list)
+    refusals: List[str] = field(default_factory=list)
+    warnings: List[str] = field(default_factory=list)
+    stripe: int = 0
+    extent: int = 0
+    grain: int = 0
+    data_start: int = 0
+    sizes: Dict[str, int] = field(default_factory=dict)
+    stripes: Dict[str, int] = field(default_factory=dict)  # of the LVs that stand with another stripe size than *stripe*
+    accepted: List[Accepted] = field(default_factory=list)  # the risks of its mounts that somebody's word allows
+    host_mounts: Mapping[str, Volume] = field(default_factory=dict)  # the mount points of all stacks
+    planned: List[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer
+
+
+@dataclass
+class Plan:
+    """The plan of a host."""
+
+    stacks: List[StackPlan]
+    missing_packages: List[str]
+    cache_step: Optional[Dict[str, Any]] = None
+
+    @property
+    def steps(self) -> List[Dict[str, Any]]:
+        """What is to be done, in order; the write caches of all stacks are one step, the first, and their mounts one, the last."""
+        steps = [] if self.refusals else ([self.cache_step] if self.cache_step else []) + [step for stack in self.stacks for step in stack.steps]
+        mounts = [step for step in steps if step["action"] == "mount"]
+        return [step for step in steps if step["action"] != "mount"] + ([merge_mount_steps(mounts)] if mounts else [])
+
+    @property
+    def refusals(self) -> List[str]:
+        return [refusal for stack in self.stacks for refusal in stack.refusals]
+
+    @property
+    def warnings(self) -> List[str]:
+        return [warning for stack in self.stacks for warning in stack.warnings]
+
+    @property
+    def digest(self) -> str:
+        """Names this plan: the same steps on the same devices give the same digest."""
+        import hashlib  # pylint: disable=import-outside-toplevel # costs more than the rest of a plan without steps
+
+        return hashlib.sha256(json.dumps(self.steps, sort_keys=True).encode()).hexdigest()

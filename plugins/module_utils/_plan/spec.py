@@ -1,0 +1,102 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""What a user asks for, read and checked: stacks, their devices and volumes. Pure data."""
+
+from __future__ import annotations
+
+from typing import Mapping, NamedTuple, Optional, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
+
+# mke2fs makes no journal in less than 2,048 blocks, and says so only in passing (e2fsprogs, ext2fs_default_journal_size()).
+MIN_VOLUME = 8 * MIB
+
+# Options that fstab carries for every volume, so that a missing disk does not stop the boot.
+FSTAB_OPTIONS = ("nofail", "x-systemd.device-timeout=30s")
+
+
+class DeviceName(NamedTuple):
+    """A device as the user named it; *test_identity* stands in for the identity that a loop device lacks."""
+
+    path: str
+    test_identity: str = ""
+
+
+class Selector(NamedTuple):
+    """Exactly *wanted* devices must match: model by shell pattern, sizes in bytes (0: no bound)."""
+
+    model: str
+    wanted: int
+    min_bytes: int = 0
+    max_bytes: int = 0
+
+
+class Erase(NamedTuple):
+    """A device that may be erased: its serial, and the digest of its contents that its refusal printed."""
+
+    serial: str
+    signature: str
+
+
+class Override(NamedTuple):
+    """The operator's own geometry, in bytes, for devices by *model* pattern or by *device* name."""
+
+    model: str
+    device: str
+    values: Mapping[str, int]
+
+
+class Volume(NamedTuple):
+    """One LV (or one partition, layout separate) with its filesystem. Exactly one of *percent*, *size_bytes* counts."""
+
+    name: str
+    percent: float
+    size_bytes: int
+    mount: str
+    label: str
+    mount_options: Tuple[str, ...]
+    owner: str
+    group: str
+    mode: str
+    bytes_per_inode: int
+    discard: str
+    selinux_context: str
+    required_by: Tuple[str, ...]
+    lazy_init: bool
+    mount_profile: str = ""  # where *mount_options* come from, unless the user wrote them
+
+    @property
+    def fstab_options(self) -> str:
+        """The options as fstab carries them."""
+        return ",".join(self.mount_options + FSTAB_OPTIONS)
+
+
+class Stack(NamedTuple):
+    """One entry of ``plumbline_stacks``, checked. *stripe_bytes* and *extent_bytes* 0 mean auto."""
+
+    name: str
+    devices: Tuple[DeviceName, ...]
+    selector: Optional[Selector]
+    layout: str
+    reserve: Mapping[str, float]
+    stripe_bytes: int
+    extent_bytes: int
+    overrides: Tuple[Override, ...]
+    volumes: Tuple[Volume, ...]
+    accept: Tuple[str, ...]
+    blank_proof: str = "sampled"
+    legs: int = 0
+    write_cache: str = "keep"
+    power_loss_protection: Tuple[str, ...] = ()  # serials of drives of which the operator states it
+    erase: Tuple[Erase, ...] = ()
+
+    @property
+    def grouped(self) -> bool:
+        """Whether its volumes are LVs of a volume group of its name, and no partitions."""
+        return self.layout != "separate"

@@ -1,0 +1,184 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""The steps of a plan: what each one holds, and beside it what the module takes that carries it out. Pure.
+
+A step is a plain dict with an ``action``; it goes through a playbook to the roles, and to the modules from there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+
+Step = Dict[str, Any]
+
+# The fields of PartitionDevice, as the module aligned_partition takes them.
+PARTITION_DEVICE = {
+    "device": {"type": "path", "required": True},
+    "identity": {"type": "str", "required": True},
+    "test_identity": {"type": "str", "default": ""},
+    "serial": {"type": "str", "default": ""},
+    "model": {"type": "str", "default": ""},
+    "diskseq": {"type": "int", "default": 0},
+    "size_bytes": {"type": "int", "required": True},
+    "logical_bytes": {"type": "int", "required": True},
+    "start_bytes": {"type": "int", "required": True},
+    "length_bytes": {"type": "int", "required": True},
+    "end_bytes": {"type": "int", "required": True},
+    "type_guid": {"type": "str", "required": True},
+    "guid": {"type": "str", "required": True},
+    "name": {"type": "str", "required": True},
+    "written": {"type": "bool", "default": False},
+    "unfinished": {"type": "bool", "default": False},
+    "full_proof": {"type": "bool", "default": False},
+    "probe_starts": {"type": "list", "elements": "int", "default": []},
+    "erase": {"type": "str", "default": ""},
+    "removes": {"type": "list", "elements": "str", "default": []},
+}
+
+
+class PartitionDevice(NamedTuple):
+    """A device that gets its one partition. *diskseq* and what stands before it tell it from another that came in its place."""
+
+    device: str
+    identity: str
+    test_identity: str
+    serial: str
+    model: str
+    diskseq: int
+    size_bytes: int
+    logical_bytes: int
+    start_bytes: int
+    length_bytes: int
+    end_bytes: int
+    type_guid: str
+    guid: str
+    name: str
+    written: bool  # our partition is in the table, and the kernel does not show it
+    unfinished: bool  # the writing of this very table was cut off
+    full_proof: bool
+    probe_starts: List[int]  # where the blank proof looks as well
+    erase: str  # the digest of the contents that are to go first
+    removes: List[str]
+
+    def as_dict(self) -> Dict[str, Any]:
+        return dict(self._asdict())
+
+
+def partition_step(stack: str, devices: Sequence[PartitionDevice], summary: str) -> Step:
+    """For aligned_partition."""
+    return {"action": "partition", "stack": stack, "devices": [device.as_dict() for device in devices], "summary": summary}
+
+
+def volume_group_step(stack: str, pvs: List[str], extent: int, data_start: int, summary: str) -> Step:
+    """For community.general.lvg; sizes in bytes. The group has the stack's name."""
+    sizes = {"extent_bytes": extent, "data_alignment_bytes": data_start}
+    return {"action": "volume_group", "stack": stack, "vg": stack, "pvs": pvs, **sizes, "summary": summary}
+
+
+def logical_volume_step(stack: str, volume: str, size: int, stripes: int, stripe: int, unfinished: bool, summary: str) -> Step:
+    """For community.general.lvol; sizes in bytes.
+
+    *unfinished*: it is there, and only not active. What it holds is known when it is, so the plan for what comes on it is made again then.
+    """
+    shape = {"size_bytes": size, "stripes": stripes, "stripe_bytes": stripe}
+    return {"action": "logical_volume", "stack": stack, "vg": stack, "lv": volume, **shape, "unfinished": unfinished, "summary": summary}
+
+
+def filesystem_step(stack: str, volume: str, device: str, options: str, identifier: str, summary: str) -> Step:
+    """For community.general.filesystem; *options* are those of mkfs."""
+    made = {"device": device, "fstype": "ext4", "options": options, "uuid": identifier}
+    return {"action": "filesystem", "stack": stack, "volume": volume, **made, "summary": summary}
+
+
+# The fields of Mount, as the module mount_points takes them.
+MOUNT = {
+    "path": {"type": "path", "required": True},
+    "uuid": {"type": "str", "required": True},
+    "fstype": {"type": "str", "required": True},
+    "options": {"type": "str", "required": True},
+    "passno": {"type": "int", "default": 2, "no_log": False},  # of fsck, and no secret
+    "owner": {"type": "int", "default": -1},
+    "group": {"type": "int", "default": -1},
+    "mode": {"type": "str", "default": ""},
+    "selinux_context": {"type": "str", "default": ""},
+    "stack": {"type": "str", "default": ""},
+    "volume": {"type": "str", "default": ""},
+    "changes": {"type": "list", "elements": "str", "default": []},
+}
+RISK = {
+    "volume": {"type": "str", "required": True},
+    "mount": {"type": "str", "required": True},
+    "uuid": {"type": "str", "required": True},
+    "option": {"type": "str", "required": True},
+    "acceptance": {"type": "str", "required": True},
+    "serials": {"type": "list", "elements": "str", "default": []},
+}
+ACCEPTED = {
+    "stack": {"type": "str", "required": True},
+    "risks": {"type": "list", "elements": "dict", "default": [], "options": RISK},
+}
+
+
+class MountPoint(NamedTuple):
+    """A volume's mount: its line of fstab, and its root directory; -1 and empty words leave what is there."""
+
+    stack: str
+    volume: str
+    path: str
+    uuid: str
+    fstype: str
+    options: str
+    passno: int
+    owner: int
+    group: int
+    mode: str
+    selinux_context: str
+    changes: Tuple[str, ...] = ()  # what differs on the host
+
+    def as_dict(self) -> Dict[str, Any]:
+        return dict(self._asdict(), changes=list(self.changes))
+
+
+def mount_step(mounts: Sequence[MountPoint], drop_ins: Dict[str, str], enable_timer: bool, accepted: List[Dict[str, Any]], summary: str) -> Step:
+    """For mount_points."""
+    asked = {"drop_ins": drop_ins, "enable_fstrim_timer": enable_timer, "accepted": accepted}
+    return {"action": "mount", "mounts": [mount.as_dict() for mount in mounts], **asked, "summary": summary}
+
+
+def merge_mount_steps(steps: Sequence[Mapping[str, Any]]) -> Step:
+    """The mounts of several stacks as one: one change of fstab, in which an outer mount comes before an inner one."""
+    summaries = [str(step["summary"]) for step in steps]
+    return {
+        "action": "mount",
+        "mounts": [mount for step in steps for mount in step["mounts"]],
+        "drop_ins": {name: text for step in steps for name, text in step["drop_ins"].items()},
+        "enable_fstrim_timer": any(step["enable_fstrim_timer"] for step in steps),
+        "accepted": [one for step in steps for one in step["accepted"]],
+        "summary": "; ".join(summaries[:1] + [summary[len("mount ") :] for summary in summaries[1:]]),
+    }
+
+
+# A drive of a step, as the module write_cache takes it.
+CACHE_DEVICE = {
+    "device": {"type": "str", "required": True},
+    "state": {"type": "str", "choices": ["on", "off", "keep"], "required": True},
+    "identity": {"type": "str", "default": ""},
+    "serial": {"type": "str", "default": ""},
+    "accept": {"type": "list", "elements": "str", "choices": ["data_loss_on_power_cut"], "default": []},
+}
+
+
+def cache_device(device: str, identity: str, serial: str, state: str, accept: Sequence[str] = ()) -> Dict[str, Any]:
+    """One drive whose cache, or whose keeping of it, is to change; *accept* the risks that are taken on by it."""
+    return {"device": device, "identity": identity, "serial": serial, "state": state, **({"accept": list(accept)} if accept else {})}
+
+
+def write_cache_step(devices: List[Dict[str, Any]], protected: List[str], summary: str) -> Step:
+    """For write_cache; *protected* are the serials of drives of which somebody states power-loss protection."""
+    return {"action": "write_cache", "devices": devices, "power_loss_protection": protected, "summary": summary}

@@ -1,0 +1,107 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""``plumbline_verify``, read and checked. Pure.
+
+The options of a measurement are those of its module, and are checked by the module's own code: a mistake is found when the
+host is planned, and not when it has been built.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_keys, choice, kind
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+
+POLICIES = ("unproven", "always", "never")
+INCONCLUSIVE = ("fail", "warn")
+MEASURES = ("offset_sweep", "throughput", "sync_latency")
+_KEYS = ("policy", "inconclusive", "fetch") + MEASURES
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {measure: {} for measure in MEASURES}
+# A type of an argument spec: what YAML makes of it, and the word for it.
+_TYPES: Mapping[str, Tuple[Tuple[type, ...], str]] = {
+    "str": ((str,), "a string"),
+    "bool": ((bool,), "true or false"),
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "list": ((list,), "a list"),
+    "dict": ((dict,), "a mapping"),
+}
+
+
+class Verify(NamedTuple):
+    """When to measure, what, and against which thresholds."""
+
+    policy: str = "unproven"
+    inconclusive: str = "fail"
+    fetch: str = ""
+    # The options of each measurement that are not its defaults; one that is not in it is not to be made.
+    measures: Mapping[str, Mapping[str, Any]] = _DEFAULTS
+
+    def as_dict(self) -> Dict[str, Any]:
+        return dict(self._asdict(), measures={measure: dict(options) for measure, options in self.measures.items()})
+
+
+def read_verify(raw: Any) -> Verify:
+    """Read ``plumbline_verify``. Raises PlumblineError naming the first thing that is wrong, and where it stands."""
+    entry = check_keys(raw, _KEYS, "plumbline_verify")
+    fetch = entry.get("fetch", "")
+    if not isinstance(fetch, str):
+        raise PlumblineError("plumbline_verify.fetch: found %s; wanted a directory of the controller, or nothing" % kind(fetch))
+    return Verify(
+        policy=choice(entry.get("policy", "unproven"), POLICIES, "plumbline_verify.policy"),
+        inconclusive=choice(entry.get("inconclusive", "fail"), INCONCLUSIVE, "plumbline_verify.inconclusive"),
+        fetch=fetch,
+        measures={measure: _read_options(measure, entry.get(measure, {})) for measure in MEASURES if entry.get(measure) is not False},
+    )
+
+
+def _read_options(measure: str, raw: Any) -> Dict[str, Any]:
+    """The options of one measurement as they were given, checked."""
+    if raw is True or raw == {}:
+        return {}
+    where = "plumbline_verify." + measure
+    arguments, read, target = _module(measure)
+    given = check_keys(raw, tuple(arguments), where)
+    for key, value in given.items():
+        wanted, words = _TYPES[arguments[key]["type"]]
+        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+            raise PlumblineError("%s.%s: found %s; wanted %s" % (where, key, kind(value), words))
+        inner, words = _TYPES[arguments[key].get("elements", "str")]
+        strange = [one for one in value if not isinstance(one, inner)] if isinstance(value, list) else []
+        if strange:
+            raise PlumblineError("%s.%s: found %s in it; wanted %s" % (where, key, kind(strange[0]), words))
+    params = {key: argument.get("default") for key, argument in arguments.items()}
+    try:
+        read({**params, **given, **target})
+    except PlumblineError as fault:
+        raise PlumblineError("%s.%s" % (where, fault.msg)) from fault
+    except OverflowError as fault:  # YAML takes a whole number of any length
+        raise PlumblineError("%s: a number in it is larger than anything that is measured" % where) from fault
+    return given
+
+
+def _module(measure: str) -> Tuple[Mapping[str, Mapping[str, Any]], Callable[[Mapping[str, Any]], Any], Mapping[str, Any]]:
+    """What a measuring module takes beside its target, how it reads that, and a target to read it with."""
+    # pylint: disable=import-outside-toplevel # a host without options of its own needs none of this
+    if measure == "offset_sweep":
+        from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import ARGUMENTS as of_sweep
+        from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import read_options as read_sweep
+
+        return of_sweep, read_sweep, {}
+    if measure == "throughput":
+        from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import ANY_TARGET
+        from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import ARGUMENTS as of_throughput
+        from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import read_options as read_throughput
+
+        return of_throughput, read_throughput, ANY_TARGET
+    from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import ARGUMENTS as of_sync
+    from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import read_options as read_sync
+
+    return of_sync, read_sync, {}

@@ -1,0 +1,110 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""What a person reads of a plan: the stack as a drawing for ``--diff``, and its steps. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import state_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation, WriteCache
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.ownership import partition_name
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.filesystems import BLOCK, ext4_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Plan, StackPlan
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Volume
+
+
+def draw_wanted(plan: StackPlan, seen: Observation) -> List[str]:
+    """The stack as the plan would leave it."""
+    spec = plan.spec
+    grains = {leg.geometry.grain.source for leg in plan.legs}
+    shape = {"striped": "striped over %d devices, stripe %s" % (len(plan.legs), human(plan.stripe)), "linear": "volumes on one device"}
+    lines = ["%s: %s, grain %s (%s)" % (spec.name, shape.get(spec.layout, "one filesystem per device"), human(plan.grain), "; ".join(sorted(grains)))]
+    for leg in sorted(plan.legs, key=lambda one: one.index):
+        node = seen.nodes[leg.devno]
+        lines.append("  %s  %s  %s  %s" % (node.name, node.identity.model or node.kind, node.identity.serial or "-", human(node.size)))
+        lines.append("    %s + %s  partition %s" % (human(leg.start), human(leg.size), partition_name(spec.name, leg.index)))
+        lines.append("    %s at the end  reserve" % human(node.size - leg.start - leg.size))
+    if spec.grouped:
+        lines.append("  VG %s  extents of %s, data at %s of each partition" % (spec.name, human(plan.extent), human(plan.data_start)))
+    for number, volume in enumerate(spec.volumes):
+        lines += _draw_volume(plan, number, volume)
+    return lines
+
+
+def _draw_volume(plan: StackPlan, number: int, volume: Volume) -> List[str]:
+    stride, width = ext4_geometry(plan, number)
+    lines = []
+    if plan.spec.grouped:
+        size = plan.sizes.get(volume.name, 0)
+        stripe = plan.stripes.get(volume.name, plan.stripe)
+        stripes = ", %d stripes of %s" % (len(plan.legs), human(stripe)) if plan.spec.layout == "striped" else ""
+        lines.append("    LV %s  %s%s" % (volume.name, human(size), stripes))
+    where = "on partition %d" % number if plan.spec.layout == "separate" else "on LV %s" % volume.name
+    lines.append("      ext4 '%s' %s  blocks of %d, stride %d, stripe_width %d" % (volume.label, where, BLOCK, stride, width))
+    if volume.mount:
+        lines.append("      mounted on %s  %s" % (volume.mount, volume.fstab_options))
+    return lines
+
+
+def draw_found(plan: StackPlan, seen: Observation) -> List[str]:
+    """The same devices as they are."""
+    lines = ["%s:" % plan.spec.name]
+    for leg in plan.legs:
+        lines.append("  %s" % guards.describe_disk(seen, leg.devno))
+        lines += ["    to be erased: %s" % what for what in leg.removes]
+    remaining = {str(step["action"]) for step in plan.steps}
+    standing = [word for action, word in _PARTS if action in plan.planned and action not in remaining]
+    return lines + (["  in place: %s" % ", ".join(standing)] if standing else [])
+
+
+_PARTS = (("partition", "partitions"), ("volume_group", "VG"), ("logical_volume", "LVs"), ("filesystem", "filesystems"), ("mount", "mounts"))
+
+
+def diff(plan: Plan, seen: Observation) -> Dict[str, str]:
+    """``before`` and ``after`` for ``--diff``: the stacks as found, and as the plan would leave them."""
+    before, after = draw_caches(plan.cache_step, seen)
+    for stack in plan.stacks:
+        wanted = draw_wanted(stack, seen) if stack.legs and stack.planned else []
+        after += wanted
+        before += draw_found(stack, seen) if stack.steps else wanted
+    before, after = ([escape_unprintable(line) for line in lines] for lines in (before, after))  # each is one line, whatever a device calls itself
+    return {"before": "\n".join(before) + "\n", "after": "\n".join(after) + "\n", "before_header": "stacks as found", "after_header": "stacks as planned"}
+
+
+def draw_caches(step: Optional[Mapping[str, Any]], seen: Observation) -> Tuple[List[str], List[str]]:
+    """The drives whose write cache, or whose keeping of it, is to change: as found, and as planned."""
+    before, after = [], []
+    for device in step["devices"] if step else ():
+        node = next(one for one in seen.nodes.values() if one.path == device["device"])
+        found, kept = state_of(seen.caches.get(node.devno, WriteCache())), seen.kept.get(node.identity.key, "")
+        head = "%s  %s  write cache " % (node.name, node.identity.serial or "-")
+        before.append(head + found + (", kept %s" % kept if kept else ""))
+        after.append(head + (found if device["state"] == "keep" else "%s, kept %s" % (device["state"], device["state"])))
+    return before, after
+
+
+def steps_report(plan: Plan) -> List[str]:
+    """One line a step."""
+    if not plan.stacks:
+        return ["plumbline_stacks names no stack: nothing to do"]
+    if not plan.steps:
+        return ["as asked: no step is left"]
+    lines = []
+    for number, step in enumerate(plan.steps, 1):
+        lines.append("step %d: %s" % (number, step["summary"]))
+        for device in step["devices"] if step["action"] == "partition" else ():
+            lines += ["  erases of %s (%s): %s" % (device["device"], device["serial"], what) for what in device["removes"]]
+    fresh = [mount["path"] for step in plan.steps if step["action"] == "mount" for mount in step["mounts"] if "mounted" in mount["changes"]]
+    if fresh:
+        lines.append("give a database a directory below %s, not the mount point itself, which holds lost+found" % " or ".join(fresh))
+    return lines

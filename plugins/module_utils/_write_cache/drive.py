@@ -1,0 +1,48 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""One drive of a call: what is asked of it, and what it said before."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import host
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, WriteCache
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import command, rules
+
+
+class Asked(NamedTuple):
+    """What is asked of one drive. *identity*: refuse where the path is another drive by now; *serial*: for messages; *accept*: risks taken on."""
+
+    path: str
+    state: str
+    identity: str = ""
+    serial: str = ""
+    accept: Tuple[str, ...] = ()
+
+
+class AskedDrive(NamedTuple):
+    """One drive of a call: what is wanted, what it said before anything was set, and what that asks for."""
+
+    asked: Asked
+    node: Node
+    before: WriteCache
+    verdict: rules.CacheVerdict
+
+    @property
+    def devno(self) -> str:
+        return self.node.devno
+
+    @property
+    def name(self) -> str:
+        return host.device_label(self.node)
+
+    @property
+    def bus(self) -> str:
+        return command.bus_word(self.node)

@@ -1,0 +1,106 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""Keep write caches over reboots and hotplug: rule, script, timer and state, written and taken back. I/O."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Iterator, Mapping, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist_files, persisted
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persisted import differing, read_file, timer_is_active
+
+
+def keep(run: Runner, entries: Sequence[persist_files.Entry]) -> bool:
+    """Bring rule, script, timer and state to these entries. Returns whether anything changed; a failure leaves what was there."""
+    stale = differing(entries)
+    if not stale and (not entries or timer_is_active(run)):
+        return False
+    old = {path: read_file(path) if os.path.lexists(path) else None for path in stale}
+    try:
+        if entries:
+            _write(stale)
+            _start(run, stale)
+        else:
+            _stop(run)
+            _write(stale)
+            if persisted.has_systemd():
+                must_succeed(run(["systemctl", "daemon-reload"]), "systemd could not read its units again")
+        if persist_files.RULES in stale:
+            run(["udevadm", "control", "--reload"])  # it looks by itself too, but every three seconds only
+    except BaseException:
+        if entries and not old.get(persist_files.TIMER, "there"):
+            with contextlib.suppress(OSError, PlumblineError):
+                _stop(run)
+            with contextlib.suppress(OSError):
+                _disable()
+        for path, text in old.items():  # each as far as it goes: one that fails must not leave the others, which would set the drive again
+            with contextlib.suppress(OSError):
+                _write({path: text or ""})
+        raise
+    return True
+
+
+def _write(texts: Mapping[str, str]) -> None:
+    for path, text in texts.items():
+        directory = os.path.dirname(path)
+        if text:
+            private = path == persist_files.STATE
+            os.makedirs(directory, mode=0o700 if private else 0o755, exist_ok=True)
+            if private:
+                os.chmod(directory, 0o700)
+            replace_file(path, text, mode=persist_files.MODES.get(path, 0o644))
+        elif os.path.lexists(path):
+            os.unlink(path)
+            with contextlib.suppress(OSError):
+                if directory == os.path.dirname(persist_files.SCRIPT):
+                    os.rmdir(directory)  # ours, where nothing else was put there
+
+
+def _start(run: Runner, stale: Mapping[str, str]) -> None:
+    """Units that are new or changed are read, and the timer runs; the first look at the drives is the service's own."""
+    if not persisted.has_systemd():
+        return
+    if persist_files.SERVICE in stale or persist_files.TIMER in stale or not timer_is_active(run):
+        must_succeed(run(["systemctl", "enable", "--quiet", *persist_files.UNITS]), "the timer that looks after the write caches could not be enabled")
+        must_succeed(run(["systemctl", "restart", "--quiet", persist_files.UNITS[0]]), "the timer that looks after the write caches could not be started")
+
+
+def _stop(run: Runner) -> None:
+    """Stop and disable the timer, also where some of its files are gone, over which systemctl would stumble."""
+    if persisted.has_systemd():
+        for unit, path in zip(persist_files.UNITS, (persist_files.TIMER, persist_files.SERVICE)):
+            if os.path.lexists(path):
+                must_succeed(run(["systemctl", "stop", "--quiet", unit]), "%s could not be stopped" % unit)
+                run(["systemctl", "reset-failed", "--quiet", unit])  # or systemd goes on showing a unit that is gone
+    _disable()
+
+
+def _disable() -> None:
+    """What `systemctl disable` does."""
+    for path in persist_files.WANTS:
+        if os.path.lexists(path):
+            os.unlink(path)
+
+
+@contextlib.contextmanager
+def paused(run: Runner, needed: bool) -> Iterator[None]:
+    """Within, the timer's own run cannot set a drive back to what was asked before; what is running is waited for."""
+    stopped = needed and persisted.has_systemd() and os.path.lexists(persist_files.TIMER) and os.path.lexists(persist_files.SERVICE)
+    if stopped:
+        must_succeed(run(["systemctl", "stop", "--quiet", *persist_files.UNITS]), "the timer that looks after the write caches could not be stopped")
+    try:
+        yield
+    finally:
+        if stopped and os.path.lexists(persist_files.TIMER):
+            run(["systemctl", "start", "--quiet", persist_files.UNITS[0]])

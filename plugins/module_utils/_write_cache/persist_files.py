@@ -1,0 +1,327 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# This module_utils is PRIVATE: it may change or go away between any two releases
+# of plumbline.ssd. Use the modules and roles, not this file.
+
+"""What keeps a write cache as it was asked over reboots, hot-plug and resets: the texts of a udev rule, a script and its timer. Pure.
+
+All texts follow from the entries alone, so that the same entries give the same bytes, and a host as asked is written nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import wwid_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.command import set_command
+
+RULES = "/etc/udev/rules.d/90-plumbline-write-cache.rules"
+SCRIPT = "/etc/plumbline/write-cache"
+SERVICE = "/etc/systemd/system/plumbline-write-cache.service"
+TIMER = "/etc/systemd/system/plumbline-write-cache.timer"
+STATE = "/var/lib/plumbline/write_cache.json"
+UNITS = ("plumbline-write-cache.timer", "plumbline-write-cache.service")
+# What `systemctl enable` makes of the [Install] sections below.
+WANTS = (
+    "/etc/systemd/system/timers.target.wants/plumbline-write-cache.timer",
+    "/etc/systemd/system/sysinit.target.wants/plumbline-write-cache.service",
+)
+MODES = {STATE: 0o600, SCRIPT: 0o755}
+
+# Whatever means something to udev's rules, matches or substitutions (udev(7)), or to sh between single quotes, cannot be written.
+_EXPRESSIBLE = re.compile(r"[A-Za-z0-9 ._:=+@,;/#&()<>{}~^!-]{1,240}")
+_TOOL = re.compile(r"/[A-Za-z0-9/._+-]+")
+_VERSION = 1
+
+
+class Entry(NamedTuple):
+    """One drive whose write cache is kept. *wwid* is the text of the kernel's attribute, to the blank."""
+
+    identity: str
+    wwid: str
+    bus: str  # ata, scsi, nvme
+    state: str  # on, off
+    tool: str  # the path of what sets it
+    serial: str = ""
+    model: str = ""
+
+
+def why_not_kept(entry: Entry) -> str:
+    """Why a drive cannot be told from others by the means of udev and sh; empty where it can."""
+    if not wwid_of(entry.wwid):
+        return "the kernel shows no WWID of it%s, by which a rule could know it again" % (" but the placeholder '%s'" % entry.wwid if entry.wwid else "")
+    words = {"WWID": entry.wwid, "serial": entry.serial if entry.bus == "nvme" else "", "model": entry.model if entry.bus == "nvme" else ""}
+    for what, text in words.items():
+        if text and not _EXPRESSIBLE.fullmatch(text):
+            return "its %s %r holds characters that a udev rule cannot hold" % (what, text)
+    if entry.bus == "nvme" and not (entry.serial and entry.model):
+        return "its controller tells no serial and model, by which a rule could know it again"
+    return "" if _TOOL.fullmatch(entry.tool) else "the path %s of the tool cannot stand in a udev rule" % entry.tool
+
+
+# --- the state -------------------------------------------------------------------------------------
+
+
+def state_text(entries: Sequence[Entry]) -> str:
+    """The state as it lies on the host."""
+    return json.dumps({"version": _VERSION, "devices": [entry._asdict() for entry in _sorted(entries)]}, indent=1, sort_keys=True) + "\n"
+
+
+def parse_state(text: str) -> List[Entry]:
+    """Read the state. Skips invalid entries."""
+    try:
+        found = json.loads(text) if text else {}
+        devices = found["devices"] if found.get("version") == _VERSION else []
+        entries = [Entry(**{key: str(device[key]) for key in Entry._fields}) for device in devices]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+    return [entry for entry in entries if entry.bus in ("ata", "scsi", "nvme") and entry.state in ("on", "off") and not why_not_kept(entry)]
+
+
+def _sorted(entries: Sequence[Entry]) -> List[Entry]:
+    return sorted(entries, key=lambda entry: entry.identity)
+
+
+def merge(old: Sequence[Entry], changes: Mapping[str, Optional[Entry]]) -> List[Entry]:
+    """Entries with the *changes* (identity → entry, or None to drop it) put in."""
+    found: Dict[str, Any] = {entry.identity: entry for entry in old}
+    found.update(changes)
+    return _sorted([entry for entry in found.values() if entry is not None])
+
+
+def files(entries: Sequence[Entry]) -> Dict[str, str]:
+    """Every file with its text; all texts are empty where no drive is left, which means: no such file."""
+    if not entries:
+        return dict.fromkeys((SCRIPT, SERVICE, TIMER, RULES, STATE), "")
+    return {SCRIPT: script_text(entries), SERVICE: _SERVICE, TIMER: _TIMER, RULES: rules_text(entries), STATE: state_text(entries)}
+
+
+def kept_states(entries: Sequence[Entry], intact: bool, rules: str) -> Dict[str, str]:
+    """Identity → the state that is kept; empty where the files are not what they should be, or the state that they follow from is gone."""
+    found = dict.fromkeys(_HEADED.findall(rules), "")
+    found.update({entry.identity: entry.state if intact else "" for entry in entries})
+    return found
+
+
+# --- the udev rule ---------------------------------------------------------------------------------
+
+_RULES_HEAD = """\
+# Written by plumbline.ssd.write_cache, which replaces it whole. Do not edit; ask for write_cache: keep to be rid of it.
+#
+# RUN programs run in the order of the files that add them, when all rules are read. So 90: behind Debian's 85-hdparm.rules, whose
+# hdparm.conf may set the same cache. The filesystem still waits: a disk's partitions wait for the end of the disk's own event, so that
+# 69-lvm.rules activates nothing on them before, and systemd sees a device only when its event has ended (99-systemd.rules, udev(7)).
+# Identities come from sysfs (wwid), so that nothing of 60-persistent-storage.rules is needed; a kernel name is never matched alone.
+"""
+_HEADED = re.compile(r"^# \[([^\]\n]+)\] (?:on|off)$", re.MULTILINE)
+
+
+def rules_text(entries: Sequence[Entry]) -> str:
+    """The rules of all drives."""
+    lines = [_RULES_HEAD]
+    for entry in _sorted(entries):
+        lines.append("# [%s] %s" % (entry.identity, entry.state))
+        lines += _nvme_rules(entry) if entry.bus == "nvme" else _disk_rules(entry)
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _disk_rules(entry: Entry) -> List[str]:
+    run = 'RUN+="%s"' % " ".join(set_command(entry.bus, entry.tool, "$devnode", entry.state))
+    if entry.bus == "scsi" and entry.state == "on":
+        # sd has read the caching page before: a belief "write through" that stayed would drop flushes.
+        run += """, RUN+="/bin/sh -c 'echo 1 > /sys$devpath/device/rescan'\""""
+    return ['ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="sd*", ATTRS{wwid}=="%s", %s' % (entry.wwid, run)]
+
+
+def _nvme_rules(entry: Entry) -> List[str]:
+    """At its namespace for boot and hot-plug, and at its controller whenever that has (re)connected, as it does after a reset."""
+    run = 'RUN+="%s"' % " ".join(set_command("nvme", entry.tool, "$devnode", entry.state))
+    return [
+        'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="nvme*", ATTR{wwid}=="%s", %s' % (entry.wwid, run),
+        'ACTION=="change", SUBSYSTEM=="nvme", ENV{NVME_EVENT}=="connected", ATTR{serial}=="%s", ATTR{model}=="%s", %s' % (entry.serial, entry.model, run),
+    ]
+
+
+# --- the script and its timer ----------------------------------------------------------------------
+
+_SERVICE = """\
+# Written by plumbline.ssd.write_cache.
+[Unit]
+Description=Write cache of the drives, as plumbline.ssd was asked
+DefaultDependencies=no
+# At boot before anything is mounted: what the initramfs has found is there before udev's rules of the root filesystem are read.
+Wants=local-fs-pre.target
+Before=local-fs-pre.target shutdown.target
+Conflicts=shutdown.target
+
+[Service]
+Type=oneshot
+ExecStart=/bin/sh %s
+TimeoutStartSec=60
+StandardOutput=null
+StandardError=journal
+# It runs every few seconds and says nothing but what it had to set.
+LogLevelMax=warning
+
+[Install]
+WantedBy=sysinit.target
+""" % SCRIPT
+
+_TIMER = """\
+# Written by plumbline.ssd.write_cache: a reset that raises no event may have brought a drive's default back.
+[Unit]
+Description=Look after the write cache of the drives
+# A timer comes before its service, and that one before the local mounts, so that the usual After=sysinit.target would be a cycle.
+DefaultDependencies=no
+Before=shutdown.target
+Conflicts=shutdown.target
+
+[Timer]
+OnActiveSec=1s
+OnUnitActiveSec=5s
+AccuracySec=1s
+
+[Install]
+WantedBy=timers.target
+"""
+
+_SCRIPT_HEAD = r"""#!/bin/sh
+# Written by plumbline.ssd.write_cache, which replaces it whole. Do not edit; ask for write_cache: keep to be rid of it.
+#
+# Asks each of its drives whether the write cache is on, and sets it where it is not as asked. A drive that is as asked is only asked.
+# The kernel's queue/write_cache is not read for it: that is what the kernel believes.
+LC_ALL=C
+export LC_ALL
+failed=0
+asked=' '
+
+# say DRIVE TEXT
+say() {
+    echo "<4>plumbline.ssd: $1 ($wwid): $2" >&2
+}
+
+# state_of BUS TOOL NODE: sets $state to on, off or nothing.
+state_of() {
+    state=
+    case $1 in
+    ata)
+        case $("$2" -W "$3" 2>/dev/null) in
+        *write-caching*'(on)'*) state=on ;;
+        *write-caching*'(off)'*) state=off ;;
+        esac
+        ;;
+    scsi)
+        # sdparm may print its answer and end with an error all the same (5 on QEMU's disks).
+        answer=$("$2" --get=WCE "$3" 2>/dev/null)
+        case $answer in
+        *WCE*) answer=${answer##*WCE} ;;
+        *) return ;;
+        esac
+        case ${answer%%[[]*} in
+        *1*) state=on ;;
+        *0*) state=off ;;
+        esac
+        ;;
+    nvme)
+        answer=$("$2" get-feature "$3" --namespace-id=0xffffffff --feature-id=6 2>/dev/null) || return
+        case $answer in
+        *[Vv]alue:*) answer=${answer##*[Vv]alue:} ;;
+        *) return ;;
+        esac
+        case $answer in
+        *[13579bdfBDF]) state=on ;;
+        *[02468aceACE]) state=off ;;
+        esac
+        ;;
+    esac
+}
+
+# set_to BUS TOOL NODE STATE
+set_to() {
+    case $1$4 in
+@COMMANDS@
+    esac
+}
+
+# look_after BUS TOOL STATE NODE NAME
+look_after() {
+    case $asked in
+    *" $4 "*) return ;;
+    esac
+    asked="$asked$4 "
+    state_of "$1" "$2" "$4"
+    [ "$state" != "$3" ] || return 0
+    if [ -z "$state" ]; then
+        say "$4" "it does not say whether its write cache is on; wanted $3; look at the drive and at $2, or ask for write_cache: keep"
+        failed=1
+        return
+    fi
+    set_to "$1" "$2" "$4" "$3" >/dev/null 2>&1
+    state_of "$1" "$2" "$4"
+    if [ "$state" = "$3" ]; then
+        say "$4" "its write cache was not $3 any more and was set again"
+    else
+        say "$4" "its write cache is ${state:-unknown} and cannot be set; wanted $3; look at the drive, or ask for write_cache: keep"
+        failed=1
+    fi
+    # A belief "write through" over a cache that is on drops flushes. The other way round it is safe, and left alone.
+    if [ "$1$state" = scsion ]; then
+        read -r belief 2>/dev/null < "/sys/class/block/$5/queue/write_cache"
+        [ "$belief" != 'write through' ] || echo 1 > "/sys/class/block/$5/device/rescan"
+    fi
+}
+
+# An NVMe cache belongs to the controller; with the kernel's own multipath a namespace may have several.
+look_after_nvme() {
+    home=$(readlink -f "/sys/class/block/$3/device") || return
+    case ${home##*/} in
+    nvme-subsys*) set -- "$1" "$2" "$3" "$home"/nvme* ;;
+    *) set -- "$1" "$2" "$3" "$home" ;;
+    esac
+    tool=$1 wanted=$2
+    shift 3
+    for controller in "$@"; do
+        controller=${controller##*/}
+        case ${controller#nvme} in
+        '' | *[!0-9]*) ;;
+        *) look_after nvme "$tool" "$wanted" "/dev/$controller" '' ;;
+        esac
+    done
+}
+
+for at in /sys/class/block/sd* /sys/class/block/nvme*; do
+    wwid=
+    name=${at##*/}
+    case $name in
+    sd*) read -r wwid 2>/dev/null < "$at/device/wwid" ;;
+    nvme*) read -r wwid 2>/dev/null < "$at/wwid" ;;
+    esac
+    case $wwid in
+"""
+_SCRIPT_TAIL = r"""    esac
+done
+exit $failed
+"""
+
+
+def script_text(entries: Sequence[Entry]) -> str:
+    """The script, for exactly these drives."""
+    commands = []
+    for bus in ("ata", "scsi", "nvme"):
+        for state in ("on", "off"):
+            command = " ".join(set_command(bus, '"$2"', '"$3"', state))
+            commands.append("    %s%s) %s ;;" % (bus, state, command))
+    lines = []
+    for entry in _sorted(entries):
+        lines.append("    # [%s]" % entry.identity)
+        if entry.bus == "nvme":
+            lines.append("    '%s') look_after_nvme %s %s \"$name\" ;;" % (entry.wwid, entry.tool, entry.state))
+        else:
+            lines.append("    '%s') look_after %s %s %s \"/dev/$name\" \"$name\" ;;" % (entry.wwid, entry.bus, entry.tool, entry.state))
+    return _SCRIPT_HEAD.replace("@COMMANDS@", "\n".join(commands)) + "\n".join(lines) + "\n" + _SCRIPT_TAIL

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tools that must not outlive the module that runs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import tools
+
+
+class Module:
+    """What a runner asks of AnsibleModule."""
+
+    def get_bin_path(self, name):
+        return shutil.which(name)
+
+
+def test_what_a_tool_says():
+    assert tools.bound_runner(Module(), 10)(["sh", "-c", "echo $LC_ALL; echo no >&2; exit 3"]) == (3, "C\n", "no\n")
+
+
+def test_a_tool_that_is_missing():
+    with pytest.raises(PlumblineError, match="no-such-tool is not on this host; install the package no-such-tool"):
+        tools.bound_runner(Module(), 10)(["no-such-tool"])
+
+
+def test_a_tool_that_takes_too_long():
+    began = time.monotonic()
+    with pytest.raises(PlumblineError, match="sleep did not end within 0 s"):
+        tools.bound_runner(Module(), 0.3)(["sleep", "60"])
+    assert time.monotonic() - began < 20
+
+
+PARENT = """
+import shutil, sys
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import tools
+class Module:
+    get_bin_path = staticmethod(shutil.which)
+tools.bound_runner(Module(), 100)(["sh", "-c", "echo $$ > %s; exec sleep 90"])
+"""
+
+
+def test_a_tool_dies_with_its_module(tmp_path):
+    said = tmp_path / "pid"
+    with subprocess.Popen([sys.executable, "-c", PARENT % said], env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))) as parent:
+        deadline = time.monotonic() + 30
+        while not (said.exists() and said.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        child = int(said.read_text())
+        parent.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and _alive(child):
+        time.sleep(0.02)
+    assert not _alive(child)
+
+
+def _alive(pid):
+    """Whether a process runs; a zombie that nobody has waited for does not."""
+    try:
+        with open("/proc/%d/stat" % pid, encoding="ascii") as handle:
+            return handle.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

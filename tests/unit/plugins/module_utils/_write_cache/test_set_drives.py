@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Setting write caches: all or none, read back, kept. The drives, the tools and the host's files are played."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Mount, Node, WriteCache
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive, command, persist_files, persisted, rules, set_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist as write_cache_persist
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.drive import Asked
+
+TOOLS = {"hdparm": "/usr/sbin/hdparm", "sdparm": "/usr/bin/sdparm", "nvme": "/usr/sbin/nvme"}
+
+
+class World:
+    """Drives that take commands, or do not, and files below a directory of the test."""
+
+    def __init__(self, top, monkeypatch):
+        self.mounts, self.in_force, self.stopped, self.removed = [], {}, False, set()
+        self.nodes, self.caches, self.calls, self.refuse, self.ignore, self.beliefs = {}, {}, [], set(), set(), {}
+        self.after = None  # called behind every command
+        for name in ("RULES", "SCRIPT", "SERVICE", "TIMER", "STATE"):
+            path = str(top / getattr(persist_files, name).lstrip("/"))
+            monkeypatch.setattr(persist_files, name, path)
+        for name in ("RULES", "SERVICE"):
+            os.makedirs(os.path.dirname(getattr(persist_files, name)))
+        self.wants = str(top / "wants")
+        monkeypatch.setattr(persist_files, "WANTS", (self.wants,))
+        monkeypatch.setattr(persist_files, "MODES", {persist_files.STATE: 0o600, persist_files.SCRIPT: 0o755})
+        monkeypatch.setattr(persisted, "has_systemd", lambda: False)
+        monkeypatch.setattr(persisted, "tool_exists", lambda tool: tool not in self.removed)
+        monkeypatch.setattr(set_drives, "flush", lambda drive: self.calls.append("flush %s" % drive.node.name))
+        monkeypatch.setattr(set_drives, "_raw", lambda path: "raw-" + path.split("/")[4])
+        monkeypatch.setattr(set_drives, "_BELIEF_SECONDS", 0.2)
+        monkeypatch.setattr(set_drives, "belief_of", lambda node: self.beliefs.get(node.name, "write back"))
+        monkeypatch.setattr(set_drives, "_rescan", self.rescan)
+        monkeypatch.setattr(set_drives.sysfs, "read_nodes", lambda: self.nodes)
+        monkeypatch.setattr(set_drives.sysfs, "read_links", dict)
+        monkeypatch.setattr(set_drives.sysfs, "read_mounts", lambda: self.mounts)
+        monkeypatch.setattr(set_drives.sysfs, "read_in_force", lambda nodes, mounts: self.in_force)
+        monkeypatch.setattr(set_drives, "_kernel_name", lambda path: path.rsplit("/", 1)[-1])
+        monkeypatch.setattr(ask_drive, "read_cache", lambda node: self.caches[node.name])
+        monkeypatch.setattr(ask_drive, "controllers", lambda node: ["/dev/" + node.identity.controller])
+        self.mended = True
+
+    def drive(self, name, cache, **identity):
+        number = "8:%d" % len(self.nodes)
+        told = {"wwid": "naa." + name, "serial": "S-" + name, "transport": "sas", **identity}
+        self.nodes[number] = Node(number, name, "disk", 1 << 30, Limits(512, 512), identity=Identity(**told), write_cache=self.beliefs.get(name, "write back"))
+        self.caches[name] = cache
+
+    def rescan(self, node):
+        self.calls.append("rescan %s" % node.name)
+        if self.mended:
+            self.beliefs[node.name] = "write back" if self.caches[node.name].enabled else "write through"
+
+    def run(self, argv):
+        self.calls.append(" ".join(argv))
+        if argv[:2] == ["systemctl", "enable"] and not os.path.lexists(self.wants):
+            os.symlink(persist_files.TIMER, self.wants)
+        if argv[:2] == ["systemctl", "is-active"]:
+            return 3 if self.stopped else 0, "", ""
+        if argv[0] == "systemctl" and persist_files.UNITS[0] in argv and argv[1] in ("stop", "start", "restart"):
+            self.stopped = argv[1] == "stop"
+        if os.path.basename(argv[0]) not in ("hdparm", "sdparm", "nvme"):
+            return 0, "", ""
+        name = next(word for word in argv if word.startswith("/dev/"))[5:]
+        if name in self.refuse:
+            return 5, "", "%s: Invalid field in parameter list" % name
+        on = any(word in ("-W1", "--set=WCE", "--value=1") for word in argv)
+        for node in self.nodes.values():
+            if name in (node.name, node.identity.controller) and name not in self.ignore:
+                saved = on if "--save" in argv else self.caches[node.name].saved
+                self.caches[node.name] = self.caches[node.name]._replace(enabled=on, saved=saved)
+        if self.after:
+            self.after(name)
+        return 0, "", ""
+
+    def apply(self, *asked, persist=True, dry=False, tools=None, accept=(), stated=()):
+        drives = [Asked("/dev/" + name, state, accept=accept) for name, state in asked]
+        return set_drives.apply(self.run, drives, persist, TOOLS if tools is None else tools, dry, stated)
+
+    def states(self):
+        return [rules.state_of(cache) for cache in self.caches.values()]
+
+    def sets(self):
+        return [call for call in self.calls if call.split()[0] in TOOLS.values()]
+
+    def kept(self):
+        return {entry.identity: entry.state for entry in persisted.read_entries()}
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    return World(tmp_path, monkeypatch)
+
+
+ON, OFF = WriteCache(True, True, True), WriteCache(True, False, True)
+
+
+def three(world, **more):
+    world.drive("sda", ON, ata=True, transport="sata")
+    world.drive("sdb", ON)
+    world.drive("nvme0n1", ON, transport="nvme", controller="nvme0")
+
+
+def test_three_kinds_are_set_and_kept(world):
+    three(world)
+    done = world.apply(("sda", "off"), ("sdb", "off"), ("nvme0n1", "off"))
+    assert done.changed and world.states() == ["off"] * 3
+    assert [(one["before"], one["after"], one["kept"]) for one in done.devices] == [("on", "off", "off")] * 3
+    assert set(world.kept().values()) == {"off"} and len(world.kept()) == 3
+    assert [call for call in world.calls if call.startswith("flush")] == ["flush sda", "flush sdb", "flush nvme0n1"]
+    assert os.stat(persist_files.STATE).st_mode & 0o777 == 0o600 and os.stat(os.path.dirname(persist_files.STATE)).st_mode & 0o777 == 0o700
+
+
+def test_a_second_run_does_nothing_at_all(world):
+    three(world)
+    asked = [("sda", "off"), ("sdb", "off"), ("nvme0n1", "off")]
+    world.apply(*asked)
+    world.calls = []
+    before = os.stat(persist_files.RULES).st_mtime_ns
+    assert not world.apply(*asked).changed and not world.calls and os.stat(persist_files.RULES).st_mtime_ns == before
+
+
+def test_check_mode_says_what_would_be_and_does_nothing(world):
+    three(world)
+    done = world.apply(("sda", "off"), ("nvme0n1", "on"), dry=True)
+    assert done.changed and not world.calls and world.states() == ["on"] * 3 and not os.path.exists(persist_files.RULES)
+    assert [(one["before"], one["after"]) for one in done.devices] == [("on", "off"), ("on", "on")]
+    assert done.diff["before"] == "/dev/sda (S-sda): on\n/dev/nvme0n1 (S-nvme0n1): on\n"
+    assert done.diff["after"] == "/dev/sda (S-sda): off, kept off\n/dev/nvme0n1 (S-nvme0n1): on, kept on\n"
+
+
+def test_keep_drops_one_and_leaves_the_others(world):
+    three(world)
+    world.apply(("sda", "off"), ("sdb", "off"))
+    world.calls = []
+    assert world.apply(("sda", "keep")).changed and world.states() == ["off", "off", "on"]
+    assert world.kept() == {"wwid:naa.sdb": "off"} and not world.sets()
+    assert world.apply(("sdb", "keep")).changed and not world.kept()
+    assert not any(os.path.exists(path) for path in persist_files.files([]))
+    assert not world.apply(("sdb", "keep")).changed
+
+
+def test_only_for_now(world):
+    three(world)
+    assert world.apply(("sda", "off"), persist=False).changed and world.states()[0] == "off" and not world.kept()
+    world.apply(("sda", "off"))
+    world.apply(("sda", "on"), persist=False)
+    assert not world.kept() and world.states()[0] == "on"
+
+
+def fails(world, *asked, **more):
+    with pytest.raises(PlumblineError) as caught:
+        world.apply(*asked, **more)
+    assert "\n" not in caught.value.msg
+    return "\n".join([caught.value.msg, *caught.value.reasons])
+
+
+def test_everything_is_checked_before_the_first_is_set(world):
+    three(world)
+    world.caches["nvme0n1"] = WriteCache(False, False, False)
+    world.caches["sdb"] = WriteCache(True, False, False)
+    said = fails(world, ("sda", "off"), ("sdb", "on"), ("nvme0n1", "on"))
+    assert "device sdb (S-sdb)" in said and "cannot be changed" in said and "device nvme0n1 (S-nvme0n1)" in said and "no volatile write cache" in said
+    assert not world.calls and not world.kept()
+
+
+def test_a_drive_that_refuses_takes_all_back(world):
+    three(world)
+    world.refuse.add("nvme0")
+    said = fails(world, ("sda", "off"), ("sdb", "off"), ("nvme0n1", "off"))
+    assert "device nvme0n1 (S-nvme0n1): its write cache is on and nvme refused to change it: nvme0: Invalid field" in said
+    assert "; put back: device sdb (S-sdb), device sda (S-sda)" in said
+    assert world.states() == ["on"] * 3 and not world.kept()
+
+
+def test_a_drive_that_says_yes_and_does_not(world):
+    three(world)
+    world.ignore.add("sdb")
+    said = fails(world, ("sda", "off"), ("sdb", "off"))
+    assert "device sdb (S-sdb): it took the command without an error and its write cache is on; wanted off" in said
+    assert world.states() == ["on"] * 3 and not world.kept()
+
+
+def test_a_drive_that_another_undoes(world):
+    three(world)
+
+    def undo(name):
+        if name == "sdb":
+            world.caches["sda"] = ON
+
+    world.after = undo
+    said = fails(world, ("sda", "off"), ("sdb", "off"))
+    assert "device sda (S-sda): when all drives were set its write cache is on; wanted off" in said
+    assert world.states() == ["on"] * 3
+
+
+def test_a_drive_that_goes_away(world):
+    three(world)
+
+    def pull(name):
+        if name == "sdb":
+            world.caches["sdb"] = WriteCache(fault="it went away")
+
+    world.after = pull
+    said = fails(world, ("sda", "off"), ("sdb", "off"))
+    assert "device sdb (S-sdb)" in said and "it went away" in said and world.states()[0] == "on"
+
+
+def test_files_that_cannot_be_written_take_all_back(world, monkeypatch):
+    three(world)
+    world.apply(("sda", "off"))
+
+    def full(texts):
+        raise OSError(28, "No space left on device", persist_files.RULES)
+
+    monkeypatch.setattr(write_cache_persist, "_write", full)
+    assert "No space left on device" in fails(world, ("sda", "on"), ("sdb", "off"))
+    assert world.states() == ["off", "on", "on"] and world.kept() == {"wwid:naa.sda": "off"}
+
+
+def test_what_cannot_be_put_back_is_said(world):
+    three(world)
+    world.refuse.add("sdb")
+
+    def stick(name):
+        if name == "sda":
+            world.refuse.add("sda")
+
+    world.after = stick
+    assert "this could not be put back: device sda (S-sda)" in fails(world, ("sda", "off"), ("sdb", "off"))
+
+
+@pytest.mark.parametrize(("tool", "package", "name"), [("hdparm", "hdparm", "sda"), ("sdparm", "sdparm", "sdb"), ("nvme", "nvme-cli", "nvme0n1")])
+def test_a_tool_is_missing(world, tool, package, name):
+    three(world)
+    tools = {key: path for key, path in TOOLS.items() if key != tool}
+    assert "install the package %s" % package in fails(world, ("sda", "off"), ("sdb", "off"), ("nvme0n1", "off"), tools=tools)
+    assert not world.calls
+    world.apply((name, "keep"), tools={})
+    with pytest.raises(PlumblineError):  # as asked, but a rule without its tool would keep nothing
+        world.apply((name, "on"), tools=tools)
+    world.apply((name, "on"), tools=tools, persist=False)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ([("sdx", "off")], "device /dev/sdx is not there"),
+        ([("sda", "off"), ("sda", "on")], "is named twice"),
+    ],
+)
+def test_devices_that_cannot_be_meant(world, asked, words):
+    three(world)
+    assert words in fails(world, *asked) and not world.calls
+
+
+def test_a_partition_is_not_meant(world):
+    three(world)
+    world.nodes["8:9"] = world.nodes["8:0"]._replace(devno="8:9", name="sda1", kind="part")
+    assert "wanted the whole disk" in fails(world, ("sda1", "off"))
+
+
+def test_a_drive_that_is_not_there_is_named_with_its_serial(world):
+    with pytest.raises(PlumblineError, match=r"device /dev/sdx \(S9\) is not there.*; wanted a disk of this host"):
+        set_drives.apply(world.run, [Asked("/dev/sdx", "off", serial="S9")], True, TOOLS, False)
+
+
+@pytest.mark.parametrize("by", ["mount", "superblock"])
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_cache_is_not_switched_on_below_a_filesystem_without_barriers(world, by, dry):
+    world.drive("sda", ON)
+    world.drive("sdb", OFF)
+    world.mounts = [Mount("8:0", "/a", "ext4", ("rw",)), Mount("8:1", "/b", "ext4", ("rw", "nobarrier") if by == "mount" else ("rw",))]
+    world.in_force = {"8:1": ("rw", "nobarrier")} if by == "superblock" else {}
+    said = fails(world, ("sda", "off"), ("sdb", "on"), dry=dry)
+    assert "device sdb (S-sdb): its write cache is off, and /b is mounted on it without barriers" in said
+    assert "mount -o remount,barrier=1 /b, or accept: [data_loss_on_power_cut]" in said
+    assert not world.calls and world.states() == ["on", "off"]
+    world.apply(("sdb", "off"), dry=dry)  # as it is
+
+
+@pytest.mark.parametrize("more", [{"accept": ("data_loss_on_power_cut",)}, {"stated": ("S-sdb",)}])
+def test_what_is_accepted_may_be_switched_on(world, more):
+    world.drive("sdb", OFF)
+    world.mounts = [Mount("8:0", "/b", "ext4", ("rw", "nobarrier"))]
+    assert world.apply(("sdb", "on"), **more).changed and world.states() == ["on"]
+
+
+def test_devices_that_moved_since_the_plan(world):
+    three(world)
+    with pytest.raises(PlumblineError, match="devices have moved since the plan"):
+        set_drives.apply(world.run, [Asked("/dev/sda", "off", "wwid:naa.other")], True, TOOLS, False)
+    assert not world.calls
+
+
+def test_twins_are_not_kept(world):
+    world.drive("sda", ON, wwid="naa.same")
+    world.drive("sdb", ON, wwid="naa.same")
+    assert "shares its identity naa.same with sdb" in fails(world, ("sda", "off")) and not world.calls
+    assert world.apply(("sda", "off"), persist=False).changed
+
+
+def test_a_wwid_that_no_rule_can_hold(world, monkeypatch):
+    world.drive("sda", ON)
+    monkeypatch.setattr(set_drives, "_raw", lambda path: 'a"b')
+    assert "cannot be kept over a reboot" in fails(world, ("sda", "off")) and not world.calls
+
+
+def test_a_controller_with_another_namespace(world):
+    world.drive("nvme0n1", ON, transport="nvme", controller="nvme0")
+    world.drive("nvme0n2", ON, transport="nvme", controller="nvme0")
+    assert "behind which is also nvme0n2" in fails(world, ("nvme0n1", "off"))
+    world.apply(("nvme0n1", "off"), ("nvme0n2", "off"))
+    assert world.states() == ["off", "off"]
+
+
+def test_off_of_a_drive_without_a_cache_is_satisfied_and_not_kept(world):
+    world.drive("nvme0n1", WriteCache(False, False, False), transport="nvme", controller="nvme0")
+    done = world.apply(("nvme0n1", "off"), tools={})
+    assert not done.changed and not world.calls and done.devices[0]["after"] == "none" and done.devices[0]["kept"] == ""
+    assert "nothing to switch off" in done.devices[0]["findings"][0]["text"]
+
+
+# --- saved pages and beliefs -----------------------------------------------------------------------
+
+
+def test_a_saved_page_is_saved_and_the_kernel_looks_again(world):
+    world.drive("sdb", WriteCache(True, True, True, True))
+    done = world.apply(("sdb", "off"))
+    assert world.sets() == ["/usr/bin/sdparm --quiet --clear=WCE --save /dev/sdb"]
+    assert world.caches["sdb"].saved is False and done.devices[0]["belief"] == "write through"
+    assert world.calls.index("flush sdb") < world.calls.index("rescan sdb")
+
+
+def test_a_drive_that_does_not_save_is_told_once(world):
+    """It says that it saves; the rule keeps it, and a second run has nothing to do."""
+    world.drive("sdb", WriteCache(True, True, True, True))
+    world.after = lambda name: world.caches.update(sdb=world.caches["sdb"]._replace(saved=True))
+    done = world.apply(("sdb", "off"))
+    assert done.changed and "does not save the setting" in done.devices[0]["findings"][0]["text"] and "rescan sdb" not in world.calls
+    assert not world.apply(("sdb", "off")).changed
+
+
+def test_for_now_the_saved_page_is_left(world):
+    world.drive("sdb", WriteCache(True, True, True, True))
+    world.apply(("sdb", "off"), persist=False)
+    assert world.caches["sdb"].saved is True and "rescan sdb" not in world.calls
+    assert not world.apply(("sdb", "off"), persist=False).changed
+
+
+def test_a_saved_page_is_put_back_too(world):
+    world.drive("sdb", WriteCache(True, True, True, True))
+    world.drive("sda", ON, ata=True)
+    world.refuse.add("sda")
+    fails(world, ("sdb", "off"), ("sda", "off"))
+    assert world.caches["sdb"] == WriteCache(True, True, True, True)
+
+
+def test_what_is_put_back_on_gets_its_flushes_back(world, monkeypatch):
+    """The kernel has looked at the drive that saved its state, and only then something fails."""
+    world.drive("sdb", WriteCache(True, True, True, True))
+
+    def full(texts):
+        assert world.beliefs["sdb"] == "write through"
+        raise OSError(28, "No space left on device", persist_files.RULES)
+
+    monkeypatch.setattr(write_cache_persist, "_write", full)
+    assert "put back: device sdb (S-sdb)" in fails(world, ("sdb", "off"))
+    assert world.caches["sdb"] == WriteCache(True, True, True, True) and world.beliefs["sdb"] == "write back"
+    world.mended, world.beliefs = False, {"sdb": "write back"}
+    monkeypatch.setattr(set_drives, "_rescan", lambda node: world.beliefs.update(sdb="write through"))
+    assert "this could not be put back: device sdb (S-sdb): its write cache is on and the kernel goes on believing" in fails(world, ("sdb", "off"))
+
+
+def test_a_belief_write_back_over_a_cache_that_is_off_is_left_alone(world):
+    world.drive("sdb", ON)
+    assert world.apply(("sdb", "off")).devices[0]["belief"] == "write back" and "rescan sdb" not in world.calls
+
+
+def test_a_belief_write_through_is_mended(world):
+    world.beliefs["sdb"] = "write through"
+    world.drive("sdb", OFF)
+    done = world.apply(("sdb", "on"))
+    assert "rescan sdb" in world.calls and done.devices[0]["belief"] == "write back" and not done.devices[0]["findings"]
+
+
+def test_a_cache_that_would_drop_flushes_is_not_left_on(world):
+    world.beliefs["sdb"] = "write through"
+    world.mended = False
+    world.drive("sdb", OFF)
+    said = fails(world, ("sdb", "on"))
+    assert "flushes would be dropped" in said and said.endswith("; put back: device sdb (S-sdb)")
+    assert world.states() == ["off"] and not world.kept()
+
+
+def test_dropped_flushes_that_were_there_before_are_a_finding(world):
+    world.beliefs["nvme0n1"] = "write through"
+    world.mended = False
+    world.drive("nvme0n1", ON, transport="nvme", controller="nvme0")
+    (finding,) = world.apply(("nvme0n1", "keep")).devices[0]["findings"]
+    assert finding["level"] == "error" and "flushes are dropped" in finding["text"] and "S-nvme0n1" in finding["text"]
+    assert world.apply(("nvme0n1", "on")).devices[0]["findings"][0]["level"] == "error"
+
+
+def test_a_mapped_device_that_drops_flushes_is_a_finding_and_refuses_on(world):
+    world.drive("sda", ON)
+    world.drive("sdb", OFF)
+    volume = Node("253:0", "dm-0", "lvm", 1 << 30, Limits(512, 512), title="vg-data", slaves=("8:0", "8:1"), write_cache="write through")
+    world.nodes["253:0"] = volume
+    (finding,) = world.apply(("sda", "keep")).devices[0]["findings"]
+    assert finding["level"] == "error" and "device sda (S-sda)" in finding["text"] and "'write through' of dm-0 (vg-data) above it" in finding["text"]
+    assert world.apply(("sda", "off"), dry=True).devices[0]["findings"] == []
+    said = fails(world, ("sdb", "on"), accept=("data_loss_on_power_cut",), stated=("S-sdb",))
+    assert "device sdb (S-sdb): its write cache is off, and the kernel believes 'write through' of dm-0 (vg-data) above it" in said
+    assert world.apply(("sda", "off")).devices[0]["findings"] == [] and world.states() == ["off", "off"]
+    world.nodes["253:0"] = volume._replace(write_cache="write back")
+    assert world.apply(("sda", "on"), ("sdb", "on")).devices[1]["findings"] == [] and world.states() == ["on", "on"]
+
+
+def test_tools_have_one_path(tmp_path):
+    (tmp_path / "usr").mkdir()
+    (tmp_path / "sbin").symlink_to(tmp_path / "usr")
+    assert command.find_tools(lambda name: str(tmp_path / "sbin" / name) if name != "nvme" else None) == {
+        "hdparm": str(tmp_path / "usr/hdparm"),
+        "sdparm": str(tmp_path / "usr/sdparm"),
+    }
+
+
+# --- systemd ---------------------------------------------------------------------------------------
+
+
+def systemd(world):
+    return [call for call in world.calls if call.startswith(("systemctl", "udevadm")) and "is-active" not in call]
+
+
+def test_units_are_enabled_once_and_gone_with_the_last_drive(world, monkeypatch):
+    monkeypatch.setattr(persisted, "has_systemd", lambda: True)
+    three(world)
+    world.apply(("sda", "off"))
+    timer, service = persist_files.UNITS
+    assert systemd(world) == ["systemctl enable --quiet %s %s" % (timer, service), "systemctl restart --quiet %s" % timer, "udevadm control --reload"]
+    world.calls = []
+    world.apply(("sdb", "off"))
+    assert systemd(world) == ["udevadm control --reload"]
+    world.calls = []
+    world.apply(("sdb", "on"))  # the timer must not set it back meanwhile
+    assert systemd(world) == [
+        "systemctl stop --quiet %s %s" % (timer, service),
+        "systemctl enable --quiet %s %s" % (timer, service),
+        "systemctl restart --quiet %s" % timer,
+        "udevadm control --reload",
+        "systemctl start --quiet %s" % timer,
+    ]
+    world.calls = []
+    os.unlink(persist_files.SERVICE)
+    world.apply(("sda", "keep"), ("sdb", "keep"))
+    gone = ["stop --quiet %s" % timer, "reset-failed --quiet %s" % timer, "daemon-reload"]
+    assert systemd(world) == [*("systemctl %s" % one for one in gone), "udevadm control --reload"]
+    assert not os.path.lexists(world.wants) and not os.path.exists(persist_files.TIMER)
+
+
+def test_a_timer_that_was_disabled_is_damage(world, monkeypatch):
+    monkeypatch.setattr(persisted, "has_systemd", lambda: True)
+    three(world)
+    world.apply(("sda", "off"))
+    os.unlink(world.wants)
+    assert set(persisted.read_kept(world.run).values()) == {""}
+    assert world.apply(("sda", "off")).changed and set(persisted.read_kept(world.run).values()) == {"off"}
+
+
+def test_a_timer_that_does_not_run_is_damage(world, monkeypatch):
+    """A module that was killed while it rested, or somebody's hand."""
+    monkeypatch.setattr(persisted, "has_systemd", lambda: True)
+    three(world)
+    world.apply(("sda", "off"))
+    world.stopped = True
+    assert set(persisted.read_kept(world.run).values()) == {""}
+    assert world.apply(("sda", "off"), dry=True).changed and world.stopped
+    assert world.apply(("sda", "off")).changed and not world.stopped and set(persisted.read_kept(world.run).values()) == {"off"}
+    assert not world.apply(("sda", "off")).changed
+
+
+def test_a_tool_that_was_removed_keeps_nothing(world):
+    three(world)
+    world.apply(("sda", "off"), ("sdb", "off"))
+    world.removed = {"/usr/sbin/hdparm"}
+    assert persisted.read_kept(world.run) == {"wwid:naa.sda": "", "wwid:naa.sdb": "off"}
+
+
+@pytest.mark.parametrize("refused", [("restart",), ("restart", "stop", "is-active")], ids=["restart", "all"])
+def test_a_timer_that_does_not_start_takes_all_back(world, monkeypatch, refused):
+    monkeypatch.setattr(persisted, "has_systemd", lambda: True)
+    three(world)
+    run = world.run
+    world.run = lambda argv: (1, "", "no such bus") if argv[0] == "systemctl" and argv[1] in refused else run(argv)
+    assert "could not be started: no such bus" in fails(world, ("sda", "off"))
+    assert world.states() == ["on"] * 3 and not world.kept() and not os.path.lexists(world.wants)
+    assert not any(os.path.exists(path) for path in persist_files.files([]))
