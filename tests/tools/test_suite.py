@@ -121,7 +121,7 @@ def test_a_stage_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) 
     run = run_all([stage], tmp_path)
     assert time.monotonic() - began < 15
     assert "not done in time" in (run.results[0].error or "")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     child = Path("/proc") / pid_file.read_text().strip() / "cmdline"
     while child.exists() and b"sleep" in child.read_bytes():
         assert time.monotonic() < deadline, "the child is still there"

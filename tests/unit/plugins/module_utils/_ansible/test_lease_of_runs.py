@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.action import stack_plan
@@ -166,7 +165,7 @@ def test_a_zombie_is_gone():
     child = subprocess.Popen(["sleep", "60"])
     name = stack_plan.name_process(child.pid)
     child.kill()
-    time.sleep(0.2)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert stack_plan.is_gone(name)
     child.wait()
 

@@ -138,8 +138,8 @@ def test_a_process_is_told_from_a_later_one_with_its_number():
     assert lease_file.is_alive(own) and not lease_file.is_alive(own._replace(started=own.started + 1))
     assert not lease_file.is_alive(lease_file.Process())
     pid, wait = child(lambda: 0)
-    time.sleep(0.1)
-    assert lease_file.process(pid) == lease_file.Process()  # a zombie
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is a zombie until wait()
+    assert lease_file.process(pid) == lease_file.Process()
     wait()
 
 
