@@ -162,6 +162,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+measure:
+  description: The name of the measurement. M(plumbline.ssd.stack_proof) judges the result by it.
+  returned: success
+  type: str
+  sample: offset_sweep
 verdict:
   description: V(phase), V(no_preference), V(cannot_tell) or V(inconclusive).
   returned: success
@@ -327,7 +332,7 @@ def main():
             result = sweep(runner(module), lambda seconds: bound_runner(module, seconds), device_path(params["device"]), params, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    exit_success(module, warnings, changed=params["write"], **result)
+    exit_success(module, warnings, changed=params["write"], measure="offset_sweep", **result)
 
 
 if __name__ == "__main__":

@@ -140,6 +140,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+measure:
+  description: The name of the measurement. M(plumbline.ssd.stack_proof) judges the result by it.
+  returned: success
+  type: str
+  sample: sync_latency
 verdict:
   description:
     - V(pass), V(fail) or V(inconclusive). Without thresholds it is V(pass), unless O(cache_states) finds drives that seem to ignore flushes.
@@ -404,7 +409,7 @@ def main():
             found = result(volume.title, options, run.rows, run.seconds, run.written)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    exit_success(module, changed=False, **where, **found)
+    exit_success(module, changed=False, measure="sync_latency", **where, **found)
 
 
 if __name__ == "__main__":

@@ -164,6 +164,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+measure:
+  description: The name of the measurement. M(plumbline.ssd.stack_proof) judges the result by it.
+  returned: success
+  type: str
+  sample: throughput
 verdict:
   description: V(pass), V(fail) or V(inconclusive), the worst of all jobs.
   returned: success
@@ -291,6 +296,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import run
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import ARGUMENTS, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.session import measure_paths, measure_volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import report_throughput, throughput_as_dict
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.baseline import check_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, writing
 
 
@@ -311,6 +317,8 @@ def main():
     params = module.params
     try:
         wanted = read_options(params)
+        if wanted.baseline:
+            check_path(wanted.baseline)
         need_root()
         measure, names = (measure_volumes, params["volumes"]) if params["volumes"] else (measure_paths, params["paths"])
         with writing(params["lease"], module.check_mode or not wanted.write) as warnings:
@@ -322,6 +330,7 @@ def main():
         module,
         warnings,
         changed=False,
+        measure="throughput",
         verdict=worst([job["verdict"] for job in jobs]),
         reasons=["%s: %s" % (job["name"], job["why"]) for job in jobs if job["verdict"] != PASS] or ([] if jobs else result.notes),
         jobs=jobs,

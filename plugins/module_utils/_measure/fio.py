@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """fio's command line and its JSON: from a job to an argv list, from the output to numbers. Pure.
 
 Sizes are bytes, times seconds. Everything is on the command line; fio is given no job file, and no text that comes from

@@ -1,123 +1,17 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
-"""Which proof a stack needs, and what all that was measured of it comes to. Pure.
-
-A proof is of exactly one stack on exactly these devices under exactly these thresholds: its digest names them; and of the very
-filesystems that were there: their birth does. The record of the last one is kept on the host. A record that did not pass is never
-taken for one that did, whatever happened since.
-"""
+"""What all that was measured of a stack comes to, and the record of it. Pure."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS, UNFINISHED
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.search import COARSE
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Plan, StackPlan
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.volumes import volume_births, volume_devices, volume_protections
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify
-
-FORMAT = 1  # of the record
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import FORMAT, judge_of
 
 Record = Mapping[str, Any]
-_WRITING = ("throughput",)  # the measures that write to bare volumes
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")  # of a stack; it becomes a file's name
-
-
-def digests_of(plan: StackPlan, seen: Observation, verify: Verify) -> Tuple[str, str]:
-    """What a proof is of, and what its writes are of: two digests, the same before and after the stack is built.
-
-    Both name the stack, the identities of its devices and the options of the measures. Writes cannot be measured again, so other mounts or other
-    options of the reads are no reason to forget them.
-    """
-    spec = plan.spec
-    built = {
-        "format": FORMAT,
-        "stack": spec.name,
-        "layout": spec.layout,
-        "stripe": plan.stripe,
-        "stripes": plan.stripes,
-        "legs": [[seen.nodes[leg.devno].identity.key, leg.start, leg.size] for leg in sorted(plan.legs, key=lambda one: one.index)],
-        "volumes": [[volume.name, plan.sizes.get(volume.name, 0)] for volume in spec.volumes],
-    }
-    writing = {key: verify.measures[key] for key in _WRITING if key in verify.measures}
-    mounts = [[volume.mount, sorted(volume.mount_options)] for volume in spec.volumes]
-    return _digest({**built, "mounts": mounts, "measures": verify.measures}), _digest({**built, "measures": writing})
-
-
-def _digest(what: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
-
-
-def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, Record]) -> List[Dict[str, Any]]:
-    """For each stack: what its proof is called, what the record of the host says of it, and what is to be measured."""
-    found = []
-    for stack in plan.stacks:
-        digest, writes_digest = digests_of(stack, seen, verify)
-        record = records.get(stack.spec.name, {})
-        made = volume_births(stack, seen)
-        same = record.get("digest") == digest and record.get("made") == made
-        stored = str(record.get("verdict", "")) if same else ""
-        due = bool(verify.measures) and (verify.policy == "always" or (verify.policy == "unproven" and stored != PASS))
-        devices = volume_devices(stack, seen)
-        bare = [str(step["device"]) for step in stack.steps if step["action"] == "filesystem"]
-        found.append(
-            {
-                "stack": stack.spec.name,
-                "digest": digest,
-                "writes_digest": writes_digest,
-                "made": made,
-                "stored": stored,
-                "stored_time": str(record.get("time", "")) if same else "",
-                "due": due,
-                "state": _state(stack.spec.name, verify, record, digest, stored, due),
-                "volumes": [
-                    {
-                        "stack": stack.spec.name,
-                        "volume": volume.name,
-                        "device": device,
-                        "path": volume.mount,
-                        "power_loss_protection": protected,
-                    }
-                    for volume, device, protected in zip(stack.spec.volumes, devices, volume_protections(stack, seen))
-                ],
-                # Writes are measured on volumes that nothing stands on yet, all of a stack together or not at all.
-                "bare": bare if len(bare) == len(stack.spec.volumes) else [],
-            }
-        )
-    return found
-
-
-def _state(name: str, verify: Verify, record: Record, digest: str, stored: str, due: bool) -> str:
-    """The record in one line, for people."""
-    if verify.policy == "never":
-        return "%s: not measured (policy never)" % name
-    if not verify.measures:
-        return "%s: not measured (every measurement is switched off)" % name
-    if stored == PASS:
-        return "%s: measured on %s and passed%s" % (name, record.get("time", "?"), "; measured again, by policy" if due else "")
-    if record.get("digest") == digest and record.get("verdict") == UNFINISHED:
-        return "%s: not proven yet; its writes were measured on %s" % (name, record.get("time", "?"))
-    if stored:
-        return "%s: the last proof, of %s, is %s; it is made again" % (name, record.get("time", "?"), stored)
-    if record:
-        return "%s: proven as something else on %s (the stack, its devices or the thresholds changed); it is proven anew" % (name, record.get("time", "?"))
-    return "%s: not proven by measurement yet" % name
-
-
-# --- what was measured -------------------------------------------------------------------------------
-
 _WANTED = ("stack", "digest")
 
 
@@ -148,7 +42,7 @@ def judge_measured(measured: Sequence[Mapping[str, Any]]) -> Tuple[str, List[str
     """The worst verdict of what was measured, and its reasons."""
     by_verdict: Dict[str, List[str]] = {PASS: [], INCONCLUSIVE: [], FAIL: []}
     for one in measured:
-        verdict, reasons = _sweep(one) if "contradicts" in one else (str(one.get("verdict")), [str(reason) for reason in one.get("reasons", [])])
+        verdict, reasons = judge_of(one.get("measure"))(one)
         if verdict not in by_verdict:
             verdict, reasons = INCONCLUSIVE, ["a measurement gave no verdict: %s" % (one.get("msg") or one.get("verdict"))]
         by_verdict[verdict] += [_of(one, reason) for reason in reasons or [verdict]]
@@ -160,17 +54,6 @@ def judge_measured(measured: Sequence[Mapping[str, Any]]) -> Tuple[str, List[str
 
 def _of(one: Mapping[str, Any], reason: str) -> str:
     return "%s: %s" % (one["of"], reason) if one.get("of") else reason
-
-
-def _sweep(one: Mapping[str, Any]) -> Tuple[str, List[str]]:
-    """A sweep fails a proof only where it contradicts the static one, since many drives hide a straddle. One without a verdict may still exclude that."""
-    report = [str(line) for line in one.get("report", [])]
-    if one["contradicts"]:
-        look = ["look first at %s" % one["culprit"]] if one.get("culprit") else []
-        return FAIL, report[:1] + [str(reason) for reason in one.get("reasons", [])] + look
-    excluded = one.get("excluded_ratio")
-    enough = isinstance(excluded, (int, float)) and 1 < excluded <= COARSE  # a straddle that matters would have shown
-    return (INCONCLUSIVE, report[:1]) if one.get("verdict") == INCONCLUSIVE and not enough else (PASS, [])
 
 
 def record_of(proof: Mapping[str, Any], measured: Sequence[Mapping[str, Any]], when: str, final: bool, before: Record) -> Dict[str, Any]:

@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """``plumbline_verify``, read and checked. Pure.
 
 The options of a measurement are those of its module, and are checked by the module's own code: a mistake is found when the
@@ -14,16 +7,16 @@ host is planned, and not when it has been built.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_keys, choice, kind
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS
 
 POLICIES = ("unproven", "always", "never")
 INCONCLUSIVE = ("fail", "warn")
-MEASURES = ("offset_sweep", "throughput", "sync_latency")
-_KEYS = ("policy", "inconclusive", "fetch") + MEASURES
-_DEFAULTS: Mapping[str, Mapping[str, Any]] = {measure: {} for measure in MEASURES}
+_KEYS = ("policy", "inconclusive", "fetch", *MEASUREMENTS)
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {measure: {} for measure in MEASUREMENTS}
 # A type of an argument spec: what YAML makes of it, and the word for it.
 _TYPES: Mapping[str, Tuple[Tuple[type, ...], str]] = {
     "str": ((str,), "a string"),
@@ -58,7 +51,7 @@ def read_verify(raw: Any) -> Verify:
         policy=choice(entry.get("policy", "unproven"), POLICIES, "plumbline_verify.policy"),
         inconclusive=choice(entry.get("inconclusive", "fail"), INCONCLUSIVE, "plumbline_verify.inconclusive"),
         fetch=fetch,
-        measures={measure: _read_options(measure, entry.get(measure, {})) for measure in MEASURES if entry.get(measure) is not False},
+        measures={measure: _read_options(measure, entry.get(measure, {})) for measure in MEASUREMENTS if entry.get(measure) is not False},
     )
 
 
@@ -67,7 +60,7 @@ def _read_options(measure: str, raw: Any) -> Dict[str, Any]:
     if raw is True or raw == {}:
         return {}
     where = "plumbline_verify." + measure
-    arguments, read, target = _module(measure)
+    arguments, read, target = MEASUREMENTS[measure][:3]
     given = check_keys(raw, tuple(arguments), where)
     for key, value in given.items():
         wanted, words = _TYPES[arguments[key]["type"]]
@@ -85,23 +78,3 @@ def _read_options(measure: str, raw: Any) -> Dict[str, Any]:
     except OverflowError as fault:  # YAML takes a whole number of any length
         raise PlumblineError("%s: a number in it is larger than anything that is measured" % where) from fault
     return given
-
-
-def _module(measure: str) -> Tuple[Mapping[str, Mapping[str, Any]], Callable[[Mapping[str, Any]], Any], Mapping[str, Any]]:
-    """What a measuring module takes beside its target, how it reads that, and a target to read it with."""
-    # pylint: disable=import-outside-toplevel # a host without options of its own needs none of this
-    if measure == "offset_sweep":
-        from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import ARGUMENTS as of_sweep
-        from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import read_options as read_sweep
-
-        return of_sweep, read_sweep, {}
-    if measure == "throughput":
-        from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import ANY_TARGET
-        from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import ARGUMENTS as of_throughput
-        from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import read_options as read_throughput
-
-        return of_throughput, read_throughput, ANY_TARGET
-    from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import ARGUMENTS as of_sync
-    from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import read_options as read_sync
-
-    return of_sync, read_sync, {}

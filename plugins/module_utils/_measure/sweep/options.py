@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """What the offset sweep is asked for. Pure."""
 
 from __future__ import annotations
@@ -17,6 +10,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import
 
 FIRST_GRAIN = 4 * KIB
 LAST_GRAIN = 64 * KIB
+# A penalty of this much is looked for first, as it takes few reads: what is inconclusive behind that can still say that there is none so large.
+# Pages that are read in two halves take half as long again and more, where a drive does not hide it.
+COARSE = 1.25
 
 
 class Options(NamedTuple):

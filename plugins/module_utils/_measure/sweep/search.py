@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """The statistics of the offset sweep: from latencies of reads at chosen offsets to a verdict. Pure.
 
 A round reads once at every phase, in an order that is drawn anew; nothing but that order is taken to be random.
@@ -22,15 +15,12 @@ from typing import Callable, Generator, List, NamedTuple, Optional, Sequence, Tu
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.evidence import AtLeast, Level, Screen
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import FIRST_GRAIN, Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import COARSE, FIRST_GRAIN, Options
 
 PHASE = "phase"
 NO_PREFERENCE = "no_preference"
 CANNOT_TELL = "cannot_tell"  # no phase showed, and a cache may have hidden it
 
-# A penalty of this much is looked for first, as it takes few reads: what is inconclusive behind that can still say that there is none so large.
-# Pages that are read in two halves take half as long again and more, where a drive does not hide it.
-COARSE = 1.25
 # The comparisons in which a search can go wrong: levels and screens from 4 to 64 KiB, for the coarse penalty and for the least; at each of these
 # grains the least penalty, of two and of all; pairs above, looked at twice, and pairs below, both ways.
 _PARTS = 2 * (5 + 4 * 4) + 2 * 5 + 2 * (2 * 4 + 3)

@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """Synchronous writes as PostgreSQL's pg_test_fsync makes them: the rows of its table. Pure.
 
 The rows, their order, titles, sizes, offsets and open flags are those of pg_test_fsync (PostgreSQL 9.2 to 18 are alike

@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """What the throughput measurement is asked for. Pure."""
 
 from __future__ import annotations
@@ -14,8 +7,6 @@ from typing import Any, Mapping, NamedTuple, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, parse_size
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import share
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import baseline as records_baseline
 
 READS = ("seq_read", "rand_read")
 WRITES = ("seq_write", "rand_write")
@@ -40,11 +31,20 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
 ANY_TARGET: Mapping[str, Any] = {"volumes": [], "paths": ["/"], "write": False, "jobs": [], "baseline": None, "reuse_baseline": False}
 
 
+class ShareOptions(NamedTuple):
+    """What is wanted of a share."""
+
+    min_share: float = 0.90
+    precision: float = 0.05  # half the width of the interval
+    error: float = 0.05  # the probability that the interval misses the share, over all looks together
+    max_cpu: float = 0.5
+
+
 class Options(NamedTuple):
     """The options of a measurement. Sizes in bytes, times in seconds."""
 
     jobs: Tuple[str, ...]
-    options: share.ShareOptions
+    options: ShareOptions
     write: bool = False
     depth: int = 32  # requests outstanding for each leg
     writers: int = 6
@@ -81,11 +81,11 @@ def read_options(params: Mapping[str, Any]) -> Options:
     for word in ("span", "scratch_size"):
         if sizes[word] < 16 * MIB:
             raise PlumblineError("%s: %s; wanted at least 16MiB, or caches are measured" % (word, params[word]))
-    if params["baseline"]:
-        records_baseline.check_path(params["baseline"])
+    if params["baseline"] and not params["baseline"].startswith("/"):
+        raise PlumblineError("baseline: %s; wanted an absolute path in a directory that exists on the host" % params["baseline"])
     return Options(
         jobs=jobs,
-        options=share.ShareOptions(params["min_share"], params["precision"], 1 - params["confidence"], params["max_cpu"]),
+        options=ShareOptions(params["min_share"], params["precision"], 1 - params["confidence"], params["max_cpu"]),
         write=params["write"],
         depth=params["depth"],
         writers=params["writers"],

@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """The statistics of the throughput proof: from rates in pairs of blocks to a share with its interval, and a verdict. Pure.
 
 A pair is one block of the legs and one of the volumes, in an order that is drawn anew for each; its value is the log rate of the volumes
@@ -23,6 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.statistics import spent, t_quantile
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import ShareOptions
 
 LEGS = "legs"
 VOLUMES = "volumes"
@@ -35,15 +29,6 @@ FIRST_LOOK = 6
 FIRST_LOOK_APART = 3
 ONE_CPU = 0.9  # a job that takes more than this of a CPU is held up by it
 UNEVEN = 0.8  # a leg below this share of the fastest is named
-
-
-class ShareOptions(NamedTuple):
-    """What is wanted of a share."""
-
-    min_share: float = 0.90
-    precision: float = 0.05  # half the width of the interval
-    error: float = 0.05  # the probability that the interval misses the share, over all looks together
-    max_cpu: float = 0.5
 
 
 class Block(NamedTuple):

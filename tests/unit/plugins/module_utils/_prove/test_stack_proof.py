@@ -10,21 +10,23 @@ import pytest
 import yaml
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove import stack_proof, verify_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove import needed_proof, stack_proof
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify, read_verify
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs as records_proofs
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import VOLUMES, Host, spec
 
-SWEPT = {"verdict": "phase", "contradicts": False, "report": ["fine"]}
+SWEPT = {"verdict": "phase", "measure": "offset_sweep", "contradicts": False, "report": ["fine"]}
 OFF = {
     "verdict": "phase",
+    "measure": "offset_sweep",
     "contradicts": True,
     "report": ["dm-0: fastest at offset 512 of 4 KiB", "partition sda1 (…)"],
     "reasons": ["by the kernel it is offset 0"],
     "culprit": "partition sda1",
 }
-UNSURE = {"verdict": "inconclusive", "contradicts": False, "report": ["dm-0: inconclusive, the byte budget was spent"]}
-HIDDEN = {"verdict": "no_preference", "contradicts": False, "report": ["no offset is faster"]}
+UNSURE = {"verdict": "inconclusive", "measure": "offset_sweep", "contradicts": False, "report": ["dm-0: inconclusive, the byte budget was spent"]}
+HIDDEN = {"verdict": "no_preference", "measure": "offset_sweep", "contradicts": False, "report": ["no offset is faster"]}
 FAST = {"verdict": "pass", "reasons": [], "report": ["0.97"]}
 SLOW = {"verdict": "fail", "reasons": ["rand_read: 0.52 of the raw devices; wanted 0.90"], "report": []}
 BUSY = {"verdict": "inconclusive", "reasons": ["the CPU was 83 % busy"], "report": []}
@@ -37,7 +39,8 @@ TASKS = os.path.join(os.path.dirname(__file__), *[".."] * 5, "roles", "verify", 
 
 def task_file(name):
     with open(os.path.join(TASKS, name), encoding="utf-8") as handle:
-        return yaml.safe_load(handle)
+        tasks = yaml.safe_load(handle)
+    return [inner for task in tasks for inner in task.get("block", [task])]
 
 
 def of(result, volume="data", stack="pgdata"):
@@ -54,7 +57,7 @@ def host():
 
 
 def proofs(host, verify=None, records=None, stacks=None):
-    return stack_proof.proofs(make_plan(stacks or spec(host), host.seen), host.seen, verify or Verify(), records or {})
+    return needed_proof.proofs(make_plan(stacks or spec(host), host.seen), host.seen, verify or Verify(), records or {})
 
 
 # --- whether to measure ------------------------------------------------------------------------------
@@ -315,7 +318,7 @@ def test_the_role_hands_over_every_option(file, measures):
     for measure in measures:
         (task,) = (task for task in task_file(file) if "plumbline.ssd." + measure in task)
         handed = {key for key, value in task["plumbline.ssd." + measure].items() if "__verify_options." + key in str(value)}
-        assert handed == set(verify_options._module(measure)[0])
+        assert handed == set(MEASUREMENTS[measure].arguments)
 
 
 @pytest.mark.parametrize(
@@ -323,9 +326,9 @@ def test_the_role_hands_over_every_option(file, measures):
     [(1.25, "pass"), (1.1, "pass"), (1.3, "inconclusive"), (0.0, "inconclusive"), (None, "inconclusive"), ("1.1", "inconclusive")],
 )
 def test_a_sweep_that_excludes_the_penalty_that_matters(excluded, verdict):
-    one = {"verdict": "inconclusive", "contradicts": False, "report": ["no verdict"], "excluded_ratio": excluded}
+    one = {"verdict": "inconclusive", "measure": "offset_sweep", "contradicts": False, "report": ["no verdict"], "excluded_ratio": excluded}
     assert stack_proof.judge_measured([one])[0] == verdict
 
 
 def test_a_sweep_that_cannot_tell_leaves_the_static_proof():
-    assert stack_proof.judge_measured([{"verdict": "cannot_tell", "contradicts": False, "report": ["a cache"]}])[0] == "pass"
+    assert stack_proof.judge_measured([{"verdict": "cannot_tell", "measure": "offset_sweep", "contradicts": False, "report": ["a cache"]}])[0] == "pass"
