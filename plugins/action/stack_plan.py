@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Runs on the controller, beside M(plumbline.ssd.stack_plan): it says who asks for the host's lease, and knows whether an earlier run lives.
+It also prints the report of a plan that judges what stands.
 
 Only the controller can tell that a run of its own is gone: the host sees a connection, which ControlPersist shares between runs and keeps
 after the last. Where the host names a holder of this very controller whose process is no more, it is asked once again and told so.
@@ -17,6 +18,7 @@ import os
 import platform
 
 from ansible.plugins.action import ActionBase
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import print_report
 
 
 def _read(path):
@@ -91,7 +93,7 @@ def explained(result):
 
 
 class ActionModule(ActionBase):
-    """Fills in who asks, where a lease is asked for."""
+    """Fills in who asks, if a lease is asked for, and prints the report if the task judges what stands."""
 
     TRANSFERS_FILES = False
     _requires_connection = True
@@ -100,10 +102,16 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
+        result = explained(self._ask(task_vars))
+        if self._task.args.get("fail_if", "never") != "never" and (result.get("failed") or not result.get("changed") or self._task.check_mode):
+            print_report(self._display, task_vars["inventory_hostname"], result.pop("report", []) if result.get("failed") else result.get("report"))
+        return result
+
+    def _ask(self, task_vars):
         arguments = dict(self._task.args)
         lease = arguments.get("lease")
         if not isinstance(lease, dict):
-            return explained(self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val))
+            return self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
         # A task runs in a process of its own, whose parent is the run.
         own = {"controller": f"{_user()}@{platform.node()}", "process": name_process(os.getppid())}
         arguments["lease"] = {**own, **lease}
@@ -112,4 +120,4 @@ class ActionModule(ActionBase):
         if isinstance(holder, dict) and is_gone(str(holder.get("process", ""))):
             arguments["lease"]["gone"] = str(holder.get("run", ""))
             result = self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
-        return explained(result)
+        return result

@@ -153,6 +153,13 @@ options:
     description:
       - What is proven of these stacks by measurement, as M(plumbline.ssd.stack_plan) takes it. It is used with O(read_back) only.
     type: dict
+  fail_if:
+    description:
+      - When the module fails because of what it read back, as M(plumbline.ssd.stack_plan) takes it. It is used with O(read_back) only. The
+        mounts stay. The task prints the report of the reading before it fails.
+    type: str
+    choices: [never, unfinished, unsound, any]
+    default: never
 extends_documentation_fragment:
   - plumbline.ssd.lease
   - plumbline.ssd.attributes
@@ -199,7 +206,7 @@ reading:
   type: dict
 released:
   description: The run whose lease was given back, because no step was left. Empty if no lease was given back.
-  returned: success, when O(read_back) is given and it is not check mode
+  returned: success, and when the module fails because of O(fail_if), when O(read_back) is given and it is not check mode
   type: str
 reasons:
   description: More about a failure, one line for each reason.
@@ -218,15 +225,15 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, release, writing
 
 
-def read_back(run, stacks, verify):
-    """The plan of *stacks* as the host is now, and its warnings."""
-    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import note_filesystems, read  # a mount alone needs none of this
+def read_back(run, stacks, verify, fail_if):
+    """The plan of *stacks* as the host is now, its warnings, and the fault if the host is not as *fail_if* wants it, else None."""
+    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import fault_of, note_filesystems, read  # a mount alone needs none of this
     from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
     from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
 
     reading, warnings = read(run, read_stacks(stacks), verify=None if verify is None else read_verify(verify))
     note_filesystems(reading)
-    return reading, warnings
+    return reading, warnings, fault_of(fail_if, reading)
 
 
 def main():
@@ -238,6 +245,7 @@ def main():
             "accepted": {"type": "list", "elements": "dict", "default": [], "options": ACCEPTED},
             "read_back": {"type": "list", "elements": "dict", "default": []},
             "verify": {"type": "dict"},
+            "fail_if": {"type": "str", "choices": ["never", "unfinished", "unsound", "any"], "default": "never"},
             "lease": LEASE,
         },
         supports_check_mode=True,
@@ -245,6 +253,7 @@ def main():
     params = module.params
     reading = {}
     released = ""
+    unfit = None
     try:
         need_root()
         timer = params["enable_fstrim_timer"]
@@ -255,7 +264,7 @@ def main():
             warnings = taken_over + applied.warnings
             try:
                 if params["read_back"] and not module.check_mode:
-                    reading, more = read_back(runner(module), params["read_back"], params["verify"])
+                    reading, more, unfit = read_back(runner(module), params["read_back"], params["verify"], params["fail_if"])
                     warnings += more
             finally:
                 applied.finish()
@@ -267,6 +276,8 @@ def main():
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
     result = {"reading": reading, "released": released} if reading else {}
+    if unfit:
+        exit_refused(module, unfit, warnings, report=reading["report"], released=released, changed=applied.changed)
     exit_success(module, warnings, changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
 
 

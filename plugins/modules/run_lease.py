@@ -52,13 +52,11 @@ EXAMPLES = r"""
         lease: {}
       register: plan
 
-    - name: Carry out the steps
-      ansible.builtin.include_role:
-        name: plumbline.ssd.provision
-        tasks_from: apply
-      vars:
-        provision_steps: "{{ plan.steps }}"
-        provision_lease: "{{ plan.lease }}"
+    - name: Carry out the steps for the partitions
+      plumbline.ssd.aligned_partition:
+        devices: "{{ item.devices }}"
+        lease: "{{ plan.lease }}"
+      loop: "{{ plan.steps | selectattr('action', 'eq', 'partition') }}"
   always:
     - name: Give the lease back
       plumbline.ssd.run_lease:

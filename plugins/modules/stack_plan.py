@@ -44,6 +44,14 @@ options:
       - What is proven by measurement, as in C(plumbline_verify). The guide on the measured proof describes it.
       - If it is given, RV(proofs) says what the record of the host holds and what is to be measured.
     type: dict
+  fail_if:
+    description:
+      - When the module fails although the plan is not refused. V(unfinished) - a step is left. V(unsound) - no step is left, and a finding has
+        the level error. V(any) - a step is left, or a finding has the level error. V(never) - in no case.
+      - The message names every such finding and step. The task prints RV(report) before it fails. In check mode the module does not fail.
+    type: str
+    choices: [never, unfinished, unsound, any]
+    default: never
   variables:
     description:
       - Names of variables that begin with C(plumbline_), as C(query('ansible.builtin.varnames', '^plumbline_')) finds them.
@@ -253,8 +261,9 @@ findings:
   type: list
   elements: dict
 report:
-  description: The same for people, one line for each item.
-  returned: success
+  description:
+    - The same for people, one line for each item. If O(fail_if) is given and no step is left, or in check mode, the task prints it.
+  returned: success, and when the module fails because of O(fail_if)
   type: list
   elements: str
 reasons:
@@ -268,7 +277,7 @@ reasons:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import read, read_to_write
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import FAIL_IF, fault_of, read, read_to_write
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
@@ -284,6 +293,7 @@ def main():
             "stacks": {"type": "list", "elements": "dict", "required": True},
             "through": {"type": "str", "choices": ["write_cache", "partition", "striped_lvm", "filesystem"], "default": "filesystem"},
             "verify": {"type": "dict"},
+            "fail_if": {"type": "str", "choices": list(FAIL_IF), "default": "never"},
             "variables": {"type": "list", "elements": "str", "default": []},
             "lease": {"type": "dict", "options": LEASE},
         },
@@ -303,7 +313,11 @@ def main():
         exit_refused(module, fault, holder=fault.holder)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    exit_success(module, warnings, **{"lease": {}, "released": "", **result})
+    result = {"lease": {}, "released": "", **result}
+    unfit = None if module.check_mode else fault_of(module.params["fail_if"], result)
+    if unfit:
+        exit_refused(module, unfit, warnings, report=result["report"], released=result["released"])
+    exit_success(module, warnings, **result)
 
 
 if __name__ == "__main__":

@@ -68,8 +68,10 @@ BY_FOLDER: Mapping[str, tuple[str, ...]] = {
     "tests/unit/plugins/module_utils/test_house.py": ("plugins/modules/*", "plugins/module_utils/*"),
     "tests/unit/plugins/module_utils/test_hostile.py": ("plugins/modules/*",),
     "tests/unit/plugins/module_utils/builder.py": ("tests/unit/fixtures/*",),
-    "tests/lab/labkit/roles.py": tuple(
-        f"roles/{role}/{file}" for role in ("write_cache", "partition", "striped_lvm", "filesystem") for file in ("tasks/apply.yml", "defaults/main.yml")
+    "tests/lab/labkit/roles.py": ("roles/build/tasks/steps.yml",),
+    "roles/build/tasks/steps.yml": (
+        *(f"plugins/modules/{module}.py" for module in ("write_cache", "aligned_partition", "mount_points")),
+        "roles/verify/tasks/writes.yml",
     ),
 }
 
@@ -143,7 +145,9 @@ class Uses:
         found: set[str] = set()
         if name.endswith(".py"):
             found |= self._python(name, ast.parse(path.read_text(encoding="utf-8")))
-        elif name.endswith((".yml", ".yaml", ".sh", ".j2", ".cfg")) and not name.endswith("/argument_specs.yml"):  # which names other roles in prose
+        elif name in BY_FOLDER or name.endswith("/argument_specs.yml"):
+            pass  # the latter names other roles in prose
+        elif name.endswith((".yml", ".yaml", ".sh", ".j2", ".cfg")):
             found |= self._words(name, re.sub(r"(?m)(^|\s)#.*$", "", path.read_text(encoding="utf-8")))
         for pattern in BY_FOLDER.get(name, ()):
             found.update(one for one in self._names if fnmatch(one, pattern))

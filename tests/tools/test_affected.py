@@ -41,7 +41,7 @@ def uses(names: list[str]) -> Uses:
         # a part that only measurements use
         ("plugins/module_utils/_measure/sync/writer.py", "unit molecule-nvme lab-measured", "simssd", "test_sync_latency", "test_refusals"),
         # a role: the scenarios, and the tests that take their calls from it
-        ("roles/write_cache/tasks/apply.yml", "lint molecule-consumer lab-tests", "simssd", "test_write_cache test_layouts", ""),
+        ("roles/build/tasks/steps.yml", "lint molecule-consumer lab-tests", "simssd", "test_write_cache test_layouts", ""),
         ("roles/verify/tasks/measure.yml", "lint molecule-nvme unit", "simssd", "", "test_mounts"),
         # a guide: nothing but what is always run
         ("docs/docsite/rst/guide_flow.rst", "docs", "unit simssd lint molecule-nvme lab-tests", "", "test_mounts"),

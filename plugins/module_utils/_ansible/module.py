@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """What every module of the collection does with Ansible: demand root, end well, fail with reasons."""
 
 from __future__ import annotations
@@ -47,8 +40,10 @@ def _printable(value: Any, lines: bool = False) -> Any:
     return value
 
 
-def exit_refused(module: Any, fault: PlumblineError, **more: Any) -> NoReturn:
+def exit_refused(module: Any, fault: PlumblineError, warnings: Sequence[str] = (), **more: Any) -> NoReturn:
     """Fail the module with the message and its reasons, and nothing else but what is given besides."""
+    for warning in warnings:
+        module.warn(one_line(warning))
     reasons = {"reasons": fault.reasons} if fault.reasons else {}
-    module.fail_json(msg=fault.msg, **reasons, **{key: _printable(value) for key, value in more.items()})
+    module.fail_json(msg=fault.msg, **reasons, **{key: _printable(value, key in _LINES) for key, value in more.items()})
     raise SystemExit(1)

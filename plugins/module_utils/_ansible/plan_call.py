@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """One reading of a host against a spec: observe, plan, and what a module returns of it.
 
 The plan before the steps and the reading back behind them are this same call. I/O is the observation's.
@@ -27,7 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.mounts import drop_in_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.packages import packages_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove.stack_proof import proofs
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.needed_proof import proofs
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import lease_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs as records_proofs
@@ -82,6 +75,33 @@ def read(
         "diff": diff(plan, seen),
     }
     return result, plan.warnings
+
+
+FAIL_IF = ("never", "unfinished", "unsound", "any")
+# Findings of these layers concern durability. Those of all others concern where the data begins.
+_DURABILITY_LAYERS = ("write_cache", "mount", "ext4")
+
+
+def fault_of(fail_if: str, result: Mapping[str, Any]) -> Optional[PlumblineError]:
+    """Why a reading is not as the caller wants it, one of FAIL_IF.
+
+    "unfinished": a step is left. "unsound": no step is left that could help, and a finding has the level error. "any": a step or such a finding.
+    """
+    left = ["still to be done: " + step["summary"] for step in result["steps"]]
+    errors = [finding for finding in result["findings"] if finding["level"] == "error"]
+    if fail_if == "never" or (fail_if == "unsound" and left):
+        return None
+    if fail_if == "unfinished":
+        errors = []
+    if not errors and not left:
+        return None
+    words = ["It is left in place."]
+    if any(finding["layer"] not in _DURABILITY_LAYERS for finding in errors):
+        words.append("Look first at the layer that is named; the layers above it only inherit its phase.")
+    if any(finding["layer"] in _DURABILITY_LAYERS for finding in errors):
+        words.append("A finding about write_cache, mount or ext4 concerns durability: acknowledged data can be lost. See the guide on durability.")
+    found = "; ".join([finding["text"] for finding in errors] + left)
+    return PlumblineError("The stack is not as it should be, so nothing is to be installed on it: %s. %s" % (found, " ".join(words)))
 
 
 def note_filesystems(result: Mapping[str, Any]) -> None:

@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """ATA identify data, from the bytes of IDENTIFY DEVICE. Pure.
 
 Source: ACS-3 7.12.7. Words 82-83 count where bits 15:14 of word 83 are 01b, words 85-87 where those of word 87 are.

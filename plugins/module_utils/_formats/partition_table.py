@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """Partition tables, read from their own bytes, and the bytes of one of ours. Pure.
 
 Source: UEFI Specification 2.10, 5.3.2 (GPT header: signature, CRC32 at 16, LBAs from 24, entries at 72).

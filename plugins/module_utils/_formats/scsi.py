@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """SCSI vital product data pages, mode pages and sense data, from their bytes. Pure.
 
 Source: SBC-4 6.6.4, Block Limits VPD page (B0h): optimal transfer length granularity at 6, optimal transfer

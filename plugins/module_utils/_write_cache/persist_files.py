@@ -1,11 +1,4 @@
-# -*- coding: utf-8 -*-
-# Copyright (c) 2026, the plumbline.ssd authors
-# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-# This module_utils is PRIVATE: it may change or go away between any two releases
-# of plumbline.ssd. Use the modules and roles, not this file.
-
 """What keeps a write cache as it was asked over reboots, hot-plug and resets: the texts of a udev rule, a script and its timer. Pure.
 
 All texts follow from the entries alone, so that the same entries give the same bytes, and a host as asked is written nothing.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The roles' `apply` task files, read as they are, so that the tests use the parameters that playbooks use."""
+"""The role's tasks for the steps of a plan, read as they are, so that the tests use the parameters that playbooks use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import jinja2
 import yaml
 
-ORDER = ("write_cache", "partition", "striped_lvm", "filesystem")
 _KEYWORDS = {"name", "loop", "loop_control", "environment", "become", "register", "when", "changed_when", "tags", "no_log"}
 _JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
 
@@ -51,18 +50,13 @@ def task_file(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-@lru_cache
-def defaults(role: Path) -> dict[str, Any]:
-    """The default variables of a role."""
-    path = role / "defaults" / "main.yml"
-    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
 def tasks_for(root: Path, steps: Sequence[Mapping[str, Any]]) -> Iterator[Task]:
-    """The module calls by which the roles of the layers carry out these steps."""
-    for role in ORDER:
-        for task in task_file(root / "roles" / role / "tasks" / "apply.yml"):
-            (module,) = (key for key in task if key not in _KEYWORDS)
-            for item in render(task["loop"], {f"{role}_steps": steps}):
-                env = {key: str(value) for key, value in task.get("environment", {}).items()}
-                yield Task(module, render(task[module], {**defaults(root / "roles" / role), "item": item}), env, item["summary"])
+    """The module calls by which the role carries out these steps, without the reading back."""
+    variables = {"build_now": {"steps": steps, "lease": {}}, "plumbline_stacks": [], "build_fail_if": "never", "omit": {}}
+    for task in task_file(root / "roles" / "build" / "tasks" / "steps.yml"):
+        if "loop" not in task:  # the measured writes
+            continue
+        (module,) = (key for key in task if key not in _KEYWORDS)
+        for item in render(task["loop"], variables):
+            env = {key: str(value) for key, value in task.get("environment", {}).items()}
+            yield Task(module, render(task[module], {**variables, "item": item}), env, item["summary"])
