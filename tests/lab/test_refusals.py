@@ -99,10 +99,12 @@ def refused(bench: Bench, harness: Harness, on: dict[str, Disk]) -> Iterator[dic
         bench.clean()
 
 
+@pytest.mark.short_pass
 def test_the_attempt_fails_in_one_line_and_writes_nothing(refused: dict[str, Any]) -> None:
     assert_error(refused, "refused: nothing was written")
 
 
+@pytest.mark.short_pass
 @pytest.mark.parametrize("name", ROWS)
 def test_each_is_refused_by_name(refused: dict[str, Any], on: dict[str, Disk], name: str) -> None:
     disk = on[name]

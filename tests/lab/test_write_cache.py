@@ -117,6 +117,7 @@ def test_first_run_rerun_and_check(harness: Harness, drives: Bench, kind: str, b
     put(harness, disk, "on")
 
 
+@pytest.mark.short_pass
 def test_all_drives_in_one_call_and_by_the_plan(harness: Harness, drives: Bench) -> None:
     specs = [
         {**stack([disk], "separate", name=f"s{kind}"), "volumes": [{"name": kind}], "write_cache": "off"}
@@ -390,6 +391,7 @@ def booted(harness: Harness, bench: Bench) -> None:
     assert states(harness, bench) == [("off", "on")] * 3
 
 
+@pytest.mark.short_pass
 def test_after_a_new_boot_it_is_off_before_the_mount(harness: Harness, kept: Bench) -> None:
     """The twins, that nobody keeps, come with their default, and are on."""
     booted(harness, kept)

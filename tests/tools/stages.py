@@ -172,8 +172,8 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
     ]
 
 
-def lab_stages(at: Places, machines: int, chosen: Chosen) -> list[Stage]:
-    """What needs the virtual machine, on so many of them. What measures comes last."""
+def lab_stages(at: Places, machines: int, chosen: Chosen, other_suite: str = "") -> list[Stage]:
+    """What needs the virtual machine, on so many of them. What measures comes last, then a short pass of another Debian release."""
     lab = str(at.root / "molecule/lab/lab.py")
     image, up = frozenset({"lab-image"}), frozenset({"lab-up"})
 
@@ -205,10 +205,27 @@ def lab_stages(at: Places, machines: int, chosen: Chosen) -> list[Stage]:
         Stage("lab-measured", "sweeps, shares and sync rates in the machine", harness("-m", "measured"), machines=1, alone=True),
     ]
     tests = [replace(stage, lab=True, after=up, shared_out=True, minutes=150) for stage in tests]
+
+    def short_pass() -> list[Command]:
+        env = {"PLUMBLINE_SUITE": other_suite}
+        lines = (
+            (sys.executable, lab, "down"),
+            (sys.executable, lab, "up"),
+            ("molecule", "test", "--scenario-name", "nvme"),
+            (sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-n", "0", "-m", "short_pass", "tests/lab"),
+            (sys.executable, lab, "down"),
+        )
+        return [Command(argv=words, cwd=at.root, env=env) for words in lines]
+
+    built = f"image-{other_suite}"
+    other = [
+        Stage(built, "the image of the other release", one(sys.executable, lab, "image", "--suite", other_suite), lab=True, after=image),
+        Stage(f"lab-{other_suite}", "a short pass on the other release", short_pass, lab=True, machines=1, alone=True, after=frozenset({built})),
+    ]
     return [
         Stage("lab-image", "the machine's image, from the cache if it is there", one(sys.executable, lab, "image"), lab=True),
         Stage("lab-up", "the machine answers", one(sys.executable, lab, "up"), lab=True, machines=1, after=image),
-        *sorted((*scenarios, *tests), key=lambda stage: stage.alone),
+        *sorted((*scenarios, *tests, *(other if other_suite else [])), key=lambda stage: stage.alone),
     ]
 
 

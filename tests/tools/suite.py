@@ -27,6 +27,7 @@ from staging import tracked, untracked
 
 LOG_LINES_SHOWN = 200
 SET_UP = ("lab-image", "lab-up")  # without these the other lab stages are of no use
+SUITES = ("bookworm", "trixie")  # the first has a short pass of the second with it
 MACHINES = 2  # more of them than processors are no gain
 
 
@@ -48,6 +49,7 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--skip", default="", metavar="STAGE,…", help="all but these; 'lab' means everything that needs the machine")
     parser.add_argument("--machines", type=int, choices=range(1, 5), default=MACHINES, help=f"how many virtual machines run side by side ({MACHINES})")
     parser.add_argument("--list", action="store_true", help="say what the stages are, and run none")
+    parser.add_argument("--suite", choices=SUITES, default=SUITES[0], help=f"the Debian release in the machine ({SUITES[0]})")
     parser.add_argument("--verbose", action="store_true", help="show the output of every stage as it comes, one stage at a time")
     parser.add_argument("--keep", action="store_true", help="leave the machines up")
     asked = parser.parse_args(argv)
@@ -93,6 +95,7 @@ def environment(places: Places, asked: argparse.Namespace) -> dict[str, str]:
     env["ANSIBLE_NOCOLOR"] = env["NO_COLOR"] = "1"
     env["PY_COLORS"] = "0"
     env["LC_ALL"] = "C.UTF-8"
+    env["PLUMBLINE_SUITE"] = asked.suite
     if asked.all:
         env["PLUMBLINE_ALL"] = "1"
     if asked.changed is not None:
@@ -204,7 +207,7 @@ def stages_of(places: Places, asked: argparse.Namespace) -> list[Stage]:
         print("\n".join(effect.why) or f"nothing has changed since {asked.changed}", flush=True)
         if not effect.everything:
             chosen = Chosen(effect.unit_tests(), effect.lab_tests(), [name for name in effect.changed if (places.root / name).is_file()])
-    stages = [*static_stages(places, chosen), *lab_stages(places, asked.machines, chosen)]
+    stages = [*static_stages(places, chosen), *lab_stages(places, asked.machines, chosen, SUITES[1] if asked.suite == SUITES[0] else "")]
     stages.sort(key=lambda stage: stage.name not in SET_UP)  # what takes longest waits for these two
     if effect is not None:
         stages = [stage for stage in stages if stage.name in SET_UP or effect.wants(stage.name, stage.lab)]

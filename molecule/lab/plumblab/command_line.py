@@ -25,10 +25,11 @@ def parser() -> argparse.ArgumentParser:
     verb.add_argument("--install", action="store_true")
 
     verb = verbs.add_parser("image", help="build the root image, unless the cache has it")
-    verb.add_argument("--suite", choices=image.SUITES, default="bookworm")
+    suite = os.environ.get("PLUMBLINE_SUITE") or None
+    verb.add_argument("--suite", choices=image.SUITES, default=suite or image.SUITES[0])
 
     verb = verbs.add_parser("up", help="boot the machine, or find it up")
-    verb.add_argument("--suite", choices=image.SUITES)
+    verb.add_argument("--suite", choices=image.SUITES, default=suite)
     verb.add_argument("--cloud-image", type=Path, metavar="PATH", help="boot this image with a cloud-init seed instead")
     verb.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
     verb.add_argument("--memory", type=int, metavar="MIB")
