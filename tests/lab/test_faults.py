@@ -29,7 +29,8 @@ ACTIVATE = 'test -z "$(vgs --noheadings -o vg_name | grep -w pgdata)" || vgchang
 
 # A mounted filesystem whose disk failed says so in its superblock, and the plan refuses it until somebody has checked it.
 CHECK = (
-    'for lv in $(ls -d /dev/pgdata/* 2> /dev/null); do test "$(blkid -p -o value -s TYPE $lv)" != ext4 || e2fsck -fp $lv > /dev/null || test $? -eq 1; done'
+    'for volume in $(ls -d /dev/pgdata/* /dev/disk/by-partlabel/plumbline* 2> /dev/null); do'
+    ' test "$(blkid -p -o value -s TYPE $volume)" != ext4 || e2fsck -fp $volume > /dev/null || test $? -eq 1; done'
 )
 
 

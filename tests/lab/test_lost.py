@@ -11,6 +11,7 @@ import pytest
 from labkit.bench import Bench, Disk, pool
 from labkit.guides import follow
 from labkit.harness import Harness
+from labkit.runs import next_plan
 from labkit.specs import assert_error, said, stack
 
 DISKS = pool(["lost", "other"], size="1536MiB")  # the first MiB of a smaller filesystem holds inodes, which have no second copy
@@ -133,4 +134,18 @@ def test_a_load_of_ours_that_was_cut_off_is_carried_on(harness: Harness, disks: 
     harness.must(f"head -c 512 /dev/urandom | dd of={VOLUME} bs=512 seek=80 conv=notrunc,fsync status=none")
     assert_error(harness.module("stack_plan", spec), "[data]", "first at byte 40960 ")
     harness.must(f"dd if=/dev/zero of={VOLUME} bs=512 seek=80 count=1 conv=notrunc,fsync status=none")
+    harness.build(spec["stacks"])
+
+
+def test_data_that_was_put_where_a_filesystem_was_due(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
+    """A run that ended before mkfs has noted the filesystem. What somebody writes to the bare volume then is no remains of ours."""
+    spec: dict[str, Any] = {"stacks": [stack(disks.values())]}
+    next_plan(harness, spec)  # as a run that means to carry it out
+    harness.apply(harness.module("stack_plan", {**spec, "through": "striped_lvm"})["steps"])
+    noted = [step["uuid"] for step in next_plan(harness, spec)["steps"] if step["action"] == "filesystem"]
+    assert noted and all(uuid in harness.must("cat /var/lib/plumbline/making.json") for uuid in noted)
+    harness.must(f"head -c 1M /dev/urandom | dd of={VOLUME} bs=64K conv=fsync status=none")
+    with bench.untouched(*disks.values()):
+        assert_error(harness.module("stack_plan", spec), "[data]", "first at byte 0 ")
+    harness.must(f"dd if=/dev/zero of={VOLUME} bs=1M count=1 conv=fsync status=none")
     harness.build(spec["stacks"])

@@ -113,11 +113,11 @@ def prove_blank(
             cut = [(max(at, between[0]), min(at + length, between[1])) for at, length in chunks]
             chunks = [(first, end - first) for first, end in cut if first < end]
         tell = _Progress(path, sum(length for _at, length in chunks))
-        fault = _first_fault(own, [(offset + at, length) for at, length in chunks], buffer, blanks, tuple(tails), tell)
+        fault, data_at = _first_fault(own, [(offset + at, length) for at, length in chunks], buffer, blanks, tuple(tails), tell)
     finally:
         if fd < 0:
             os.close(own)
-    return BlankProof(sum(length for _offset, length in chunks), len(samples), (fault,) if fault else ())
+    return BlankProof(sum(length for _offset, length in chunks), len(samples), (fault,) if fault else (), data_at)
 
 
 TELL_SECONDS = 30.0
@@ -151,8 +151,8 @@ def _filled(byte: bytes) -> mmap.mmap:
 
 def _first_fault(
     fd: int, chunks: Sequence[Tuple[int, int]], buffer: mmap.mmap, blanks: Sequence[mmap.mmap], tails: Tuple[bytes, ...], tell: Callable[[int], None]
-) -> str:
-    """The first thing in the chunks (offset, length) that is not blank, as a sentence; empty where there is none.
+) -> Tuple[str, int]:
+    """The first thing in the chunks (offset, length) that is not blank, as a sentence, and where data is, else -1; an empty sentence if all is blank.
 
     The C library compares in place, and other threads run meanwhile: a copy of each chunk would cost more than its read.
     """
@@ -164,15 +164,16 @@ def _first_fault(
         try:
             got = os.preadv(fd, views[length], offset)
         except OSError as fault:
-            return "byte %d could not be read: %s" % (offset, fault.strerror or fault)
+            return "byte %d could not be read: %s" % (offset, fault.strerror or fault), -1
         tell(length)
         if got != length:
-            return "byte %d could not be read: the device ended early" % (offset + got)
+            return "byte %d could not be read: the device ended early" % (offset + got), -1
         if differ(here, zero, length) and all(differ(here, other, length) for other in others):
             first = _first_byte(buffer[:length], tails, b"\0\xff" if others else b"\0")
             if first is not None:
-                return "unrecognised data that is not zero, first at byte %d (%s from the start)" % (offset + first, human(offset + first))
-    return ""
+                at = offset + first
+                return "unrecognised data that is not zero, first at byte %d (%s from the start)" % (at, human(at)), at
+    return "", -1
 
 
 def _first_byte(chunk: bytes, tails: Tuple[bytes, ...], blanks: bytes) -> Optional[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import List
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ext4 import EXT4_SUPERBLOCK_AT, EXT4_SUPERBLOCK_SIZE
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.guards import blank_reasons, guard_backing, guard_open, reasons_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons import Reason
@@ -46,7 +47,8 @@ def volume_content_reasons(seen: Observation, node: Node, volume: str, begun: st
     """What speaks against making the filesystem of a volume of ours: it is empty, or somebody has put something there.
 
     *begun*: the UUID of the filesystem that a run was about to make on it, and had proven it blank. What an mke2fs that was cut off has left is no
-    reason then; backups of another superblock show that there was another filesystem since.
+    reason then: it clears the place of the superblock first and fills it last. Data in that place is somebody else's, and so are backups of
+    another superblock.
     """
     who = "volume '%s' (%s)" % (volume, node.path)
     what = ", ".join(signature.text for signature in seen.signatures.get(node.devno, []))
@@ -60,7 +62,10 @@ def volume_content_reasons(seen: Observation, node: Node, volume: str, begun: st
     mounted = ["%s is mounted on %s, and its superblock is gone" % (who, mount.target) for mount in seen.mounted(node.devno)]
     reasons = [Reason("damaged", text, restore) for text in mounted] or _unclaimed_reasons(seen, node)
     others = [mark for mark in seen.marks.get(node.devno, []) if mark.usage == "backup superblock" and mark.uuid != begun]
-    return reasons if begun and not others else reasons or blank_reasons(seen, node, who, restore)
+    proof = seen.proofs.get(node.devno)
+    if begun and not others and proof and (not proof.faults or proof.data_at >= EXT4_SUPERBLOCK_AT + EXT4_SUPERBLOCK_SIZE):
+        return reasons
+    return reasons or blank_reasons(seen, node, who, restore)
 
 
 def free_reasons(seen: Observation, node: Node) -> List[Reason]:

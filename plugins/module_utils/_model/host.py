@@ -222,6 +222,7 @@ class BlankProof(NamedTuple):
     read_bytes: int
     samples: int
     faults: Tuple[str, ...] = ()
+    data_at: int = -1  # the first sector with data, in bytes from the start; -1: none was found
 
 
 class Accepted(NamedTuple):

@@ -133,7 +133,9 @@ def prove_all_blank(seen: Observation, targets: Sequence[str], ask: Questions) -
     jobs = _of_disks(seen, targets, ask) + _of_ours(seen, targets, ask)
     for (devno, _job), proof in zip(jobs, blank_proof.prove_all([job for _devno, job in jobs])):
         before = seen.proofs.get(devno, BlankProof(0, 0))
-        seen.proofs[devno] = BlankProof(before.read_bytes + proof.read_bytes, before.samples + proof.samples, before.faults + proof.faults)
+        places = [one.data_at for one in (before, proof) if one.data_at >= 0]
+        faults = before.faults + proof.faults
+        seen.proofs[devno] = BlankProof(before.read_bytes + proof.read_bytes, before.samples + proof.samples, faults, min(places, default=-1))
 
 
 def _of_ours(seen: Observation, targets: Sequence[str], ask: Questions) -> List[Tuple[str, Dict[str, Any]]]:

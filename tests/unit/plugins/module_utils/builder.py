@@ -179,7 +179,7 @@ class Host:
 
     def holds_data(self, devno, at=0):
         """Say that a node holds data that nobody recognises."""
-        self.seen.proofs[devno] = BlankProof(4096, 1, ("unrecognised data that is not zero, first at byte %d (0 MiB from the start)" % at,))
+        self.seen.proofs[devno] = BlankProof(4096, 1, ("unrecognised data that is not zero, first at byte %d (0 MiB from the start)" % at,), at)
         self.seen.ends[devno] = Ends(b"\1" * MIB, bytes(MIB), self.seen.nodes[devno].size - MIB)
 
     def pv(self, devno, vg, data_start=MIB, extents=1000, extent=4 * MIB):

@@ -99,6 +99,23 @@ def test_what_a_cut_off_mkfs_has_left_is_no_reason():
     assert "[damaged]" in planned(host).refusals[0]
 
 
+@pytest.mark.parametrize("at, taken", [(0, False), (512, False), (1024, False), (1536, False), (2048, True), (64 * MIB, True)])
+def test_what_was_put_on_a_volume_whose_mkfs_was_cut_off(at, taken):
+    """mke2fs clears the place of the superblock first and writes it last: what begins before its end is of somebody else."""
+    host = built(limit=4)
+    uuids = [step["uuid"] for step in planned(host).steps if step["action"] == "filesystem"]
+    host.holds_data(host.seen.lv_node("pgdata", "data").devno, at)
+    host.seen.making = uuids
+    assert bool(planned(host).refusals) is not taken
+
+
+def test_a_place_that_cannot_be_read_is_no_remains_of_mkfs():
+    host = built(limit=4)
+    host.seen.making = [step["uuid"] for step in planned(host).steps if step["action"] == "filesystem"]
+    host.seen.proofs[host.seen.lv_node("pgdata", "data").devno] = BlankProof(1, 1, ("byte 0 could not be read: Input/output error",))
+    assert "[unreadable]" in planned(host).refusals[0]
+
+
 def test_a_blank_volume_gets_its_filesystem():
     host = built(limit=4)
     assert [step["action"] for step in planned(host).steps] == ["filesystem", "filesystem", "mount"]
