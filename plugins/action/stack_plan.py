@@ -97,7 +97,7 @@ class ActionModule(ActionBase):
 
     TRANSFERS_FILES = False
     _requires_connection = True
-    # A full blank proof takes hours. In the background the host's answer is not asked again for a holder that is gone: it is told.
+    # A full blank proof takes hours. An async task cannot ask a second time: if the lease is held by a run that is gone, the user gets the refusal.
     _supports_async = True
 
     def run(self, tmp=None, task_vars=None):

@@ -231,7 +231,8 @@ def read_back(run, stacks, verify, fail_if):
     from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
     from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
 
-    reading, warnings = read(run, read_stacks(stacks), verify=None if verify is None else read_verify(verify))
+    told = "the mounts are made, and reading back was refused: "
+    reading, warnings = read(run, read_stacks(stacks), verify=None if verify is None else read_verify(verify), refused=told)
     note_filesystems(reading)
     return reading, warnings, fault_of(fail_if, reading)
 
@@ -254,6 +255,7 @@ def main():
     reading = {}
     released = ""
     unfit = None
+    changed = False
     try:
         need_root()
         timer = params["enable_fstrim_timer"]
@@ -261,7 +263,7 @@ def main():
             if not module.check_mode:
                 forget_made([mount["uuid"] for mount in params["mounts"]])  # what is to be mounted was made
             applied = apply_mounts(runner(module), starter(module), params["mounts"], params["drop_ins"], timer, module.check_mode, params["accepted"])
-            warnings = taken_over + applied.warnings
+            warnings, changed = taken_over + applied.warnings, applied.changed
             try:
                 if params["read_back"] and not module.check_mode:
                     reading, more, unfit = read_back(runner(module), params["read_back"], params["verify"], params["fail_if"])
@@ -272,13 +274,13 @@ def main():
         if run and reading and not reading["steps"] and release(run):
             released = run
     except PlumblineError as fault:
-        exit_refused(module, fault)
+        exit_refused(module, fault, changed=changed)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
     result = {"reading": reading, "released": released} if reading else {}
     if unfit:
-        exit_refused(module, unfit, warnings, report=reading["report"], released=released, changed=applied.changed)
-    exit_success(module, warnings, changed=applied.changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
+        exit_refused(module, unfit, warnings, report=reading["report"], released=released, changed=changed)
+    exit_success(module, warnings, changed=changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
 
 
 if __name__ == "__main__":

@@ -277,12 +277,12 @@ reasons:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import FAIL_IF, fault_of, read, read_to_write
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import FAIL_IF, NOTHING_WRITTEN, fault_of, read, read_to_write
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run, release
 
 LEASE = {name: {"type": "str", "default": ""} for name in ("run", "digest", "controller", "process", "gone")}
 
@@ -308,7 +308,9 @@ def main():
         if lease is None or module.check_mode:
             result, warnings = read(runner(module), stacks, through, verify)
         else:
-            result, warnings = read_to_write(runner(module), stacks, through, verify, Run(*(lease[name] for name in Run._fields)))
+            me = Run(*(lease[name] for name in Run._fields))
+            refused = "reading back was refused: " if me.run and module.params["fail_if"] != "never" else NOTHING_WRITTEN
+            result, warnings = read_to_write(runner(module), stacks, through, verify, me, refused)
     except Held as fault:
         exit_refused(module, fault, holder=fault.holder)
     except PlumblineError as fault:
@@ -316,6 +318,9 @@ def main():
     result = {"lease": {}, "released": "", **result}
     unfit = None if module.check_mode else fault_of(module.params["fail_if"], result)
     if unfit:
+        run = result["lease"].get("run", "")
+        if run and release(run):  # the caller gets no lease from a failure
+            result["released"] = run
         exit_refused(module, unfit, warnings, report=result["report"], released=result["released"])
     exit_success(module, warnings, **result)
 

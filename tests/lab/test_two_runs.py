@@ -62,6 +62,13 @@ def test_two_plans_that_mean_to_write(harness: Harness, spec: dict[str, Any], ra
     figure("races", races_of_modules=races, other_winners=0)
 
 
+def test_a_plan_that_fails_by_what_is_left_keeps_no_lease(bench: Bench, harness: Harness, spec: dict[str, Any], disks: dict[str, Disk]) -> None:
+    with bench.untouched(*disks.values()):
+        failed = harness.module("stack_plan", {**spec, "lease": {}, "fail_if": "any"})
+    assert_error(failed, "The stack is not as it should be", "still to be done: ")
+    assert failed["released"] and failed["report"] and json.loads(harness.must(f"cat {LEASE}"))["free"]
+
+
 def test_a_run_from_its_lease_to_its_end(harness: Harness, spec: dict[str, Any]) -> None:
     """Every writer of ours knows its run; the last gives the host back."""
     plan = harness.module("stack_plan", {**spec, "lease": {}})

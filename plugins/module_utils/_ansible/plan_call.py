@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One reading of a host against a spec: observe, plan, and what a module returns of it.
 
-The plan before the steps and the reading back behind them are this same call. I/O is the observation's.
+The plan before the steps and the reading back behind them are this same call. I/O: the observation, the records of proofs, the host's lease, and
+the note of filesystems that are about to be made.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.plan_drawing import diff, steps_report
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.static_proof_table import view_report
 
+NOTHING_WRITTEN = "refused: nothing was written. "
+
 
 def questions(stacks: Sequence[Stack], prove: bool = True) -> Questions:
     """What the host is asked for these stacks. *prove*: read blank devices, which keeps them open for a while."""
@@ -47,17 +50,22 @@ def questions(stacks: Sequence[Stack], prove: bool = True) -> Questions:
 
 
 def read(
-    run: Runner, stacks: Sequence[Stack], through: str = "filesystem", verify: Optional[Verify] = None, prove: bool = True
+    run: Runner,
+    stacks: Sequence[Stack],
+    through: str = "filesystem",
+    verify: Optional[Verify] = None,
+    prove: bool = True,
+    refused: str = NOTHING_WRITTEN,
 ) -> Tuple[Dict[str, Any], List[str]]:
     """Observe the host once and plan *stacks* up to a layer. Returns (what a module returns of it, warnings).
 
-    With *verify* also what is known of their measured proofs. Raises PlumblineError with every reason where the plan is refused.
+    With *verify* also what is known of their measured proofs. Raises PlumblineError with every reason if the plan is refused; *refused* begins it.
     """
     # Without a stack nothing is asked of the host, which may have neither the tools nor the devices.
     seen = observe(run, questions(stacks, prove), lambda node, links: overrides_for(stacks, node, links)) if stacks else Observation()
     plan = make_plan(stacks, seen, through)
     if plan.refusals:
-        raise several("refused: nothing was written. ", plan.refusals)
+        raise several(refused, plan.refusals)
     legs = [leg.devno for stack in plan.stacks for leg in stack.legs]
     views = [view(seen, devno) for devno in tops(seen, legs)]
     proven = proofs(plan, seen, verify, {stack.name: records_proofs.load_proof(stack.name) for stack in stacks}) if verify else []
@@ -115,28 +123,30 @@ def note_filesystems(result: Mapping[str, Any]) -> None:
     note_making(begun, done)
 
 
-def read_to_write(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: lease_file.Run) -> Tuple[Dict[str, Any], List[str]]:
+def read_to_write(
+    run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: lease_file.Run, refused: str = NOTHING_WRITTEN
+) -> Tuple[Dict[str, Any], List[str]]:
     """read() for a run that means to carry the steps out: where steps remain, they come with the host's lease; where none do, it is given back.
 
     The lease is looked at before the host is. Where another run has it, no device is read for a proof: that run would find it open. Where somebody
     had it in between, what was seen may be old, and is looked at again under it.
-    Raises PlumblineError, and Held where another run is at work: what it is about to change is no reason worth naming besides.
+    Raises PlumblineError, and Held where another run is at work: its message replaces every other refusal.
     """
     before, held = lease_file.peek(me)
     if not held:
         forget_made()
     try:
-        result, warnings = read(run, stacks, through, verify, prove=not held)
+        result, warnings = read(run, stacks, through, verify, prove=not held, refused=refused)
     except PlumblineError as fault:
         if held:
-            raise lease_file.Held("refused: nothing was written. " + held, before) from fault
+            raise lease_file.Held(NOTHING_WRITTEN + held, before) from fault
         if me.run:
             lease_file.release(me.run)
         raise
     if result["steps"]:
         lease, found, taken_over = lease_file.take(me, result["digest"])
         me, warnings = me._replace(run=lease.run), warnings + taken_over
-        if found != before:
+        if held or found != before:  # what was seen may be old, or was not proven
             result, warnings = _read_again(run, stacks, through, verify, me)
     try:
         note_filesystems(result)

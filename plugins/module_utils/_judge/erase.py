@@ -119,7 +119,7 @@ def offer(seen: Observation, devno: str, together: Sequence[str]) -> Optional[st
     freed = [one for one in together if _is_freed(seen, one)]
     if devno not in freed or obstacles(seen, freed)[freed.index(devno)]:
         return None
-    return "it is freed, and all of that lost, by erase: [{serial: '%s', signature: '%s'}]" % (seen.nodes[devno].identity.serial, digest(seen, devno))
+    return "to free it and lose all of that, add to the stack: erase: [{serial: '%s', signature: '%s'}]" % (seen.nodes[devno].identity.serial, digest(seen, devno))
 
 
 def _is_freed(seen: Observation, devno: str) -> bool:

@@ -17,7 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity impo
 Guard = Callable[[Observation, Node], List[Reason]]
 
 _TAKE_APART = "take that apart first if it may go"
-_FREE = "if it may be lost, free the device, by erase or by your own tools, and run again"
+_FREE = "if nothing on it is needed, free the device, by erase or by your own tools, and run again"
 
 
 def guard_test_identity(_seen: Observation, node: Node) -> List[Reason]:
@@ -355,7 +355,7 @@ def exchanged_reasons(seen: Observation, devno: str, planned: Mapping[str, Any])
     return [Reason("identity", text, "run again") for text in changes]
 
 
-_IF_LOST = "if all of it may be lost, take the VG apart by your own tools and run again"
+_IF_LOST = "if nothing of it is needed, take the VG apart by your own tools and run again"
 
 
 def blank_reasons(seen: Observation, node: Node, who: str, remedy: str) -> List[Reason]:

@@ -12,7 +12,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.ownership import our_name
 
-_LEFT_ALONE = "it is left alone; look at it, and wipe it by your own tools if it may be lost"
+_LEFT_ALONE = "it is left alone; look at it, and wipe it by your own tools if nothing on it is needed"
 _GUIDE = "the guide on getting data back has all steps"
 RESTORE_GROUP = "bring back what LVM knew of it with pvcreate --uuid and vgcfgrestore; " + _GUIDE
 _RESTORE_FILESYSTEM = "unmount it, and bring the superblock back with e2fsck -b 32768 %s; " + _GUIDE

@@ -172,7 +172,7 @@ def choose_erased(plan: StackPlan, seen: Observation) -> None:
             text = "erase was given the signature %s, and it carries %s now" % (" or ".join(wished), found)
             if seen.erasures.get(leg.devno):
                 text += " (it was erased on this host before, and is not blank)"
-            leg.misfit = [Reason("erase", text, "look at what it carries, and write that signature if all of it may be lost")]
+            leg.misfit = [Reason("erase", text, "look at what it carries, and write that signature if nothing of it is needed")]
     erased = [leg for leg in plan.legs if leg.erase]
     for leg, reasons in zip(erased, judge_erase.obstacles(seen, [leg.devno for leg in erased])):
         plan.refusals += ["%s: %s" % (name, reason.line(name_device(seen, leg.devno))) for reason in reasons]

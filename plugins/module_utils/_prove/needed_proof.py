@@ -99,5 +99,5 @@ def _state(name: str, verify: Verify, record: Record, digest: str, stored: str, 
     if stored:
         return "%s: the last proof, of %s, is %s; it is made again" % (name, record.get("time", "?"), stored)
     if record:
-        return "%s: proven as something else on %s (the stack, its devices or the thresholds changed); it is proven anew" % (name, record.get("time", "?"))
+        return "%s: the last record, of %s, is of another stack, filesystem or thresholds; it is proven anew" % (name, record.get("time", "?"))
     return "%s: not proven by measurement yet" % name

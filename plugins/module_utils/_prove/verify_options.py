@@ -34,7 +34,7 @@ class Verify(NamedTuple):
     policy: str = "unproven"
     inconclusive: str = "fail"
     fetch: str = ""
-    # The options of each measurement that are not its defaults; one that is not in it is not to be made.
+    # The options that were given, by measurement. A measurement that is missing here is switched off.
     measures: Mapping[str, Mapping[str, Any]] = _DEFAULTS
 
     def as_dict(self) -> Dict[str, Any]:

@@ -31,7 +31,7 @@ def plans(tmp_path, monkeypatch):
     todo = Plans()
     proofs = todo.proofs
 
-    def read(*_args, prove=True):
+    def read(*_args, prove=True, **_more):
         proofs.append(prove)
         found = todo.pop(0)
         if callable(found):
@@ -95,6 +95,21 @@ def test_while_another_run_has_the_host_no_device_is_read_for_a_proof(plans):
         ask()
     ask(Run(run))
     assert plans.proofs == [True, False, True]
+
+
+def test_what_was_seen_while_another_run_had_the_host_is_looked_at_again(plans, monkeypatch):
+    """That run could still write, and no device was read for a proof."""
+    plans += [ONE]
+    ask()
+
+    def it_falls_silent():
+        later = lease_file._now() + 10 * lease_file.GRACE_SECONDS
+        monkeypatch.setattr(lease_file, "_now", lambda: later)
+        return ONE
+
+    plans += [it_falls_silent, TWO]
+    result = ask(Run(controller="other@there"))[0]
+    assert plans.proofs == [True, False, True] and result["lease"]["digest"] == TWO[1] == current().digest
 
 
 def test_a_run_that_came_and_went_meanwhile_is_seen(plans):

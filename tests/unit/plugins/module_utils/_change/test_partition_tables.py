@@ -150,7 +150,7 @@ def test_prove_unchanged(monkeypatch):
         (lambda h, d: h.mount("259:0", "/x"), "/dev/nvme0n1: nvme0n1 is mounted on /x [mounted]; unmount it if it may be used"),
         (
             lambda h, d: h.part("259:0", MIB, name="other"),
-            "/dev/nvme0n1: it carries a GPT partition table; partitions: 1 'other' [table]; if it may be lost, free the device",
+            "/dev/nvme0n1: it carries a GPT partition table; partitions: 1 'other' [table]; if nothing on it is needed, free the device",
         ),
         (lambda h, d: h._do_partition({"devices": d[:1]}), "/dev/nvme0n1: it carries a GPT partition table; partitions: 1 'plumbline:pgdata:0' [table]"),
     ],

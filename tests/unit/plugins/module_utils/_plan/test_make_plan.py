@@ -516,7 +516,7 @@ def tiny(host):
     host.edit("259:0", size=16 * MIB)
 
 
-ERASE = "; if it may be lost, free the device, by erase or by your own tools, and run again"
+ERASE = "; if nothing on it is needed, free the device, by erase or by your own tools, and run again"
 REPLACE = "; replace the device: what cannot be read is never taken for blank"
 NAME = "pgdata: device nvme0n1 (SER0000): "
 
@@ -759,7 +759,7 @@ def built(limit=99, **more):
     return host
 
 
-LEFT = "it is left alone; look at it, and wipe it by your own tools if it may be lost"
+LEFT = "it is left alone; look at it, and wipe it by your own tools if nothing on it is needed"
 REBUILT = "; this can only be rebuilt, which is never done here"
 
 
