@@ -119,7 +119,8 @@ def offer(seen: Observation, devno: str, together: Sequence[str]) -> Optional[st
     freed = [one for one in together if _is_freed(seen, one)]
     if devno not in freed or obstacles(seen, freed)[freed.index(devno)]:
         return None
-    return "to free it and lose all of that, add to the stack: erase: [{serial: '%s', signature: '%s'}]" % (seen.nodes[devno].identity.serial, digest(seen, devno))
+    entry = "{serial: '%s', signature: '%s'}" % (seen.nodes[devno].identity.serial, digest(seen, devno))
+    return "to free it and lose all of that, add to the stack: erase: [%s]" % entry
 
 
 def _is_freed(seen: Observation, devno: str) -> bool:
