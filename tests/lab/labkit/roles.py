@@ -59,4 +59,4 @@ def tasks_for(root: Path, steps: Sequence[Mapping[str, Any]]) -> Iterator[Task]:
         (module,) = (key for key in task if key not in _KEYWORDS)
         for item in render(task["loop"], variables):
             env = {key: str(value) for key, value in task.get("environment", {}).items()}
-            yield Task(module, render(task[module], {**variables, "item": item}), env, item["summary"])
+            yield Task(module, render(task[module], {**variables, task["loop_control"].get("loop_var", "item"): item}), env, item["summary"])

@@ -1,0 +1,189 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which modules the roles call in which order, and when the lease is given back. The host is an interpreter that returns prepared answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")
+
+RUN = "a" * 32
+HOST = '''#!%s -I
+"""In place of the host's Python: notes the call, and prints the next answer of that module; the last one is repeated."""
+import json, os, re, sys
+text = sys.stdin.read()
+name = re.search(r"^ansible_module='([a-z_.]+)'", text, re.M).group(1).rpartition(".")[2]
+params = re.search(r"^params=(.*),$", text, re.M).group(1)
+args = json.loads(eval(params))["ANSIBLE_MODULE_ARGS"]
+calls = os.path.join(os.path.dirname(__file__), "calls")
+before = [json.loads(line)[0] for line in open(calls)] if os.path.exists(calls) else []
+with open(calls, "a") as log:
+    log.write(json.dumps([name, {key: value for key, value in args.items() if not key.startswith("_")}]) + "\\n")
+answers = json.load(open(os.path.join(os.path.dirname(__file__), "answers")))[name]
+answer = answers[min(before.count(name), len(answers) - 1)]
+print(json.dumps(dict({"changed": False}, **answer)))
+sys.exit(1 if answer.get("failed") else 0)
+'''
+STEPS = {
+    "partition": {"action": "partition", "stack": "pgdata", "devices": [{"device": "/dev/x"}], "summary": "tables"},
+    "group": {"action": "volume_group", "vg": "pgdata", "pvs": ["/dev/a"], "extent_bytes": 1 << 22, "data_alignment_bytes": 1 << 20, "summary": "VG"},
+    "volume": {
+        "action": "logical_volume", "vg": "pgdata", "lv": "data", "size_bytes": 1 << 30, "stripes": 1, "stripe_bytes": 0, "unfinished": False, "summary": "LV",
+    },
+    "filesystem": {"action": "filesystem", "device": "/dev/pgdata/data", "fstype": "ext4", "options": "-b 4096", "uuid": "u", "summary": "ext4"},
+    "mount": {"action": "mount", "mounts": [], "drop_ins": {}, "enable_fstrim_timer": False, "accepted": [], "summary": "mount"},
+}  # fmt: skip
+STEPS["unfinished"] = dict(STEPS["volume"], unfinished=True)
+ALL = ("partition", "group", "volume", "filesystem", "mount")
+BUILT = ["aligned_partition", "lvg", "lvol", "filesystem", "mount_points"]
+MEASURED = ["offset_sweep", "stack_proof"]
+NOT_THERE = {"failed": True, "msg": "broken"}
+
+
+def plan(*steps, due=False, missing=(), released="", run=RUN):
+    """What stack_plan returns."""
+    proof = {"stack": "pgdata", "due": due, "bare": [], "volumes": [{"stack": "pgdata", "volume": "data", "device": "/dev/pgdata/data", "path": "/data"}]}
+    lease = {"run": run, "digest": "d" * 64} if steps else {}
+    verify = {"fetch": "", "inconclusive": "fail", "measures": {"offset_sweep": {}}}
+    planned = {"changed": bool(steps), "steps": [STEPS[step] for step in steps], "missing_packages": list(missing), "lease": lease, "released": released}
+    return {**planned, "proofs": [proof], "verify": verify, "report": ["a report"], "findings": []}
+
+
+ANSWERS = {
+    **{name: [{"changed": True}] for name in ("aligned_partition", "lvg", "lvol", "filesystem", "apt", "run_lease")},
+    "setup": [{"ansible_facts": {"ansible_pkg_mgr": "apt"}}],
+    "offset_sweep": [{"measure": "offset_sweep", "verdict": "phase"}],
+    "stack_proof": [{"verdict": "pass", "proofs": [], "report": ["measured"], "paragraphs": []}],
+    "mount_points": [{"changed": True, "reading": plan(due=True), "released": RUN}],
+}
+PLAY = """
+- hosts: all
+  gather_facts: false
+  tasks: %s
+"""
+PROVISION = [{"ansible.builtin.import_role": {"name": "plumbline.ssd.provision"}}]
+LOOP = [
+    {
+        "ansible.builtin.include_role": {"name": "plumbline.ssd.provision"},
+        "vars": {"plumbline_stacks": "{{ [item] }}"},
+        "loop": [{"name": "one"}, {"name": "two"}],
+    }
+]
+
+
+def play(place, answers_of, tasks=PROVISION, *words):
+    """Run a play against prepared hosts, each with its answers; (return code, what it printed, host → the calls with their arguments)."""
+    hosts = {}
+    for name, answers in answers_of.items():
+        folder = place / name
+        folder.mkdir()
+        (folder / "answers").write_text(json.dumps({**ANSWERS, **answers}))
+        (folder / "python").write_text(HOST % sys.executable)
+        (folder / "python").chmod(0o755)
+        hosts[name] = {"ansible_python_interpreter": str(folder / "python")}
+    given = {"ansible_connection": "local", "ansible_pipelining": True, "plumbline_stacks": [{"name": "pgdata"}]}
+    (place / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": given}}))
+    (place / "play.yml").write_text(PLAY % json.dumps(tasks))
+    (place / "ansible.cfg").write_text("[defaults]\nretry_files_enabled = False\n")
+    argv = ["ansible-playbook", "-i", str(place / "hosts.json"), *words, str(place / "play.yml")]
+    env = dict(os.environ, ANSIBLE_NOCOLOR="1", ANSIBLE_DEPRECATION_WARNINGS="0", ANSIBLE_CONFIG=str(place / "ansible.cfg"))
+    done = subprocess.run(argv, cwd=place, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+    calls = {}
+    for name in hosts:
+        log = place / name / "calls"
+        found = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        calls[name] = [call for call in found if call[0] != "setup"]
+    return done.returncode, done.stdout, calls
+
+
+def play_one(place, answers, tasks=PROVISION, *words):
+    """The same for one host, db07."""
+    code, said, calls = play(place, {"db07": answers}, tasks, *words)
+    return code, said, calls["db07"]
+
+
+# A host each: its answers, whether the play ends well for it, and the modules that are called.
+CASES = {
+    "as_asked": ({"stack_plan": [plan()]}, True, ["stack_plan"]),
+    "only_measured": ({"stack_plan": [plan(due=True)]}, True, ["stack_plan", *MEASURED]),
+    "built": ({"stack_plan": [plan(*ALL)]}, True, ["stack_plan", *BUILT, *MEASURED]),
+    "nothing_is_mounted": ({"stack_plan": [plan("partition"), plan(released=RUN)]}, True, ["stack_plan", "aligned_partition", "stack_plan"]),
+    "lvcreate_fails": ({"stack_plan": [plan(*ALL)], "lvol": [NOT_THERE]}, False, ["stack_plan", *BUILT[:3], "run_lease"]),
+    "unsound_lease_given_back": ({"stack_plan": [plan(*ALL)], "mount_points": [{**NOT_THERE, "released": RUN}]}, False, ["stack_plan", *BUILT]),
+    "a_step_is_left": ({"stack_plan": [plan(*ALL)], "mount_points": [NOT_THERE]}, False, ["stack_plan", *BUILT, "run_lease"]),
+    "packages": ({"stack_plan": [plan(*ALL, missing=["lvm2"]), plan(*ALL)]}, True, ["stack_plan", "apt", "stack_plan", *BUILT, *MEASURED]),
+    "no_package": ({"stack_plan": [plan(*ALL, missing=["lvm2"])], "apt": [NOT_THERE]}, False, ["stack_plan", "apt", "run_lease"]),
+    "tools_still_missing": ({"stack_plan": [plan(*ALL, missing=["lvm2"])]}, False, ["stack_plan", "apt", "stack_plan", "run_lease"]),
+    "refused_when_active": ({"stack_plan": [plan("unfinished"), NOT_THERE]}, False, ["stack_plan", "lvol", "stack_plan", "run_lease"]),
+    "activated_as_asked": ({"stack_plan": [plan("unfinished"), plan(released=RUN)]}, True, ["stack_plan", "lvol", "stack_plan"]),
+    "fio_is_missing": ({"stack_plan": [plan(due=True, missing=["fio"]), plan(due=True)]}, True, ["stack_plan", "apt", "stack_plan", *MEASURED]),
+    "drift_while_packages_were_installed": (
+        {"stack_plan": [plan(due=True, missing=["fio"]), plan(*ALL)]},
+        True,
+        ["stack_plan", "apt", "stack_plan", *BUILT, *MEASURED],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """All of them in one play."""
+    return play(tmp_path_factory.mktemp("play"), {name: answers for name, (answers, _good, _expected) in CASES.items()}, PROVISION, "--forks", "2")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_called_in_which_order(played, name):
+    _code, said, calls = played
+    _answers, good, expected = CASES[name]
+    assert [module for module, _args in calls[name]] == expected, said
+    counts = re.search(rf"^{name} +: .* failed=(\d+)", said, re.MULTILINE)
+    assert (counts.group(1) == "0") is good, said
+    if "run_lease" in expected:
+        assert calls[name][-1][1]["run"] == RUN
+
+
+def test_tools_that_are_missing_after_the_installation(played):
+    assert "were not found after they were installed" in " ".join(played[1].split())
+
+
+def test_every_plan_is_judged(tmp_path):
+    """Also the one after volumes were activated: it may be the last."""
+    _code, _said, calls = play_one(tmp_path, {"stack_plan": [plan("unfinished"), plan("partition"), plan(released=RUN)]})
+    assert [args["fail_if"] for name, args in calls if name == "stack_plan"] == ["unsound", "unsound", "any"]
+
+
+def test_the_caller_may_loop_over_the_role(tmp_path):
+    """Its own item is in the stacks that are read back."""
+    code, said, calls = play_one(tmp_path, {"stack_plan": [plan("mount")]}, LOOP)
+    assert code == 0, said
+    assert [args["read_back"] for name, args in calls if name == "mount_points"] == [[{"name": "one"}], [{"name": "two"}]]
+
+
+@pytest.mark.parametrize("role, fail_if", [("provision", "any"), ("filesystem", "unfinished"), ("verify", "any")])
+def test_the_tag_reads_and_builds_nothing(tmp_path, role, fail_if):
+    tasks = [{"ansible.builtin.import_role": {"name": "plumbline.ssd." + role}}]
+    code, said, calls = play_one(tmp_path, {"stack_plan": [{**NOT_THERE, "report": ["a report"]}]}, tasks, "--tags", "plumbline_verify")
+    assert [(name, args["fail_if"], args.get("lease")) for name, args in calls] == [("stack_plan", fail_if, None)] and code != 0, said
+    assert "[db07]\n  a report" in said
+
+
+def test_the_tag_cannot_be_left_out(tmp_path):
+    """It would leave out all of the role, and the play would be green."""
+    code, said, calls = play_one(tmp_path, {"stack_plan": [plan()]}, PROVISION, "--skip-tags", "plumbline_verify")
+    assert code != 0 and calls == [] and "policy: never" in said, said
+
+
+def test_check_mode_plans_and_prints(tmp_path):
+    code, said, calls = play_one(tmp_path, {"stack_plan": [plan(*ALL, missing=["lvm2"])]}, PROVISION, "--check")
+    assert ([name for name, _args in calls], code) == (["stack_plan"], 0) and "[db07]\n  a report" in said, said
