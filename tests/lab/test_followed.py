@@ -43,8 +43,11 @@ def group(count: int) -> str:
     return f"pvcreate -q --config devices/data_alignment_offset_detection=0 --dataalignment 1m {pvs}; vgcreate -q -s 4M v {pvs}; "
 
 
-# dm-raid marks its members clean a fifth of a second after the last write, and shows that nowhere (md's safe mode).
-CLEAN = "; sync; sleep 1"
+# dm-raid marks its members clean a fifth of a second after the last write, or later on a busy host, and shows that nowhere (md's safe mode).
+CLEAN = (
+    "; sync; before=; for i in $(seq 15); do now=$(awk '$3 ~ /^sd/ {{s += $8}} END {{print s}}' /proc/diskstats);"
+    ' test "$now" = "$before" && break; before=$now; sleep 2; done'
+)
 
 
 def mkfs(device: str, stride: int = 0, width: int = 0) -> str:

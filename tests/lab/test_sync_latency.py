@@ -210,6 +210,7 @@ def test_thresholds(harness: Harness, mounted: Disk) -> None:
     print("\n" + "\n".join(slow["report"]))
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_too_little_time_is_no_verdict(harness: Harness, mounted: Disk) -> None:
     found = measure(harness, ["open_sync_16x1k"], seconds=0.5, max_seconds=2, max_p99_ms={"open_sync_16x1k": 10000})
