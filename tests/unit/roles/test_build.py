@@ -72,7 +72,7 @@ PLAY = """
   gather_facts: false
   tasks: %s
 """
-PROVISION = [{"ansible.builtin.import_role": {"name": "plumbline.ssd.provision"}}]
+PROVISION = ({"ansible.builtin.import_role": {"name": "plumbline.ssd.provision"}},)
 LOOP = [
     {
         "ansible.builtin.include_role": {"name": "plumbline.ssd.provision"},
