@@ -45,7 +45,7 @@ def group(count: int) -> str:
 
 # dm-raid marks its members clean a fifth of a second after the last write, or later on a busy host, and shows that nowhere (md's safe mode).
 CLEAN = (
-    "; sync; before=; for i in $(seq 15); do now=$(awk '$3 ~ /^sd/ {{s += $8}} END {{print s}}' /proc/diskstats);"
+    "; sync; before=none; for i in $(seq 15); do now=$(awk '$3 ~ /^(sd|nvme)/ {{s += $8}} END {{print s}}' /proc/diskstats);"
     ' test "$now" = "$before" && break; before=$now; sleep 2; done'
 )
 
