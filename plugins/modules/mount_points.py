@@ -216,7 +216,7 @@ reasons:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import FAIL_IF, exit_refused, exit_success, need_root
 from ansible_collections.plumbline.ssd.plugins.module_utils._change.mounts import apply_mounts
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner, starter
@@ -246,7 +246,7 @@ def main():
             "accepted": {"type": "list", "elements": "dict", "default": [], "options": ACCEPTED},
             "read_back": {"type": "list", "elements": "dict", "default": []},
             "verify": {"type": "dict"},
-            "fail_if": {"type": "str", "choices": ["never", "unfinished", "unsound", "any"], "default": "never"},
+            "fail_if": FAIL_IF,
             "lease": LEASE,
         },
         supports_check_mode=True,

@@ -276,8 +276,8 @@ reasons:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import FAIL_IF, NOTHING_WRITTEN, fault_of, read, read_to_write
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import FAIL_IF, exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import NOTHING_WRITTEN, fault_of, read, read_to_write
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
@@ -293,7 +293,7 @@ def main():
             "stacks": {"type": "list", "elements": "dict", "required": True},
             "through": {"type": "str", "choices": ["write_cache", "partition", "striped_lvm", "filesystem"], "default": "filesystem"},
             "verify": {"type": "dict"},
-            "fail_if": {"type": "str", "choices": list(FAIL_IF), "default": "never"},
+            "fail_if": FAIL_IF,
             "variables": {"type": "list", "elements": "str", "default": []},
             "lease": {"type": "dict", "options": LEASE},
         },
@@ -309,7 +309,7 @@ def main():
             result, warnings = read(runner(module), stacks, through, verify)
         else:
             me = Run(*(lease[name] for name in Run._fields))
-            refused = "reading back was refused: " if me.run and module.params["fail_if"] != "never" else NOTHING_WRITTEN
+            refused = "reading back was refused: " if me.run and module.params["fail_if"] in ("unfinished", "any") else NOTHING_WRITTEN
             result, warnings = read_to_write(runner(module), stacks, through, verify, me, refused)
     except Held as fault:
         exit_refused(module, fault, holder=fault.holder)

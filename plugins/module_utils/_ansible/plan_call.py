@@ -85,13 +85,12 @@ def read(
     return result, plan.warnings
 
 
-FAIL_IF = ("never", "unfinished", "unsound", "any")
 # Findings of these layers concern durability. Those of all others concern where the data begins.
 _DURABILITY_LAYERS = ("write_cache", "mount", "ext4")
 
 
 def fault_of(fail_if: str, result: Mapping[str, Any]) -> Optional[PlumblineError]:
-    """Why a reading is not as the caller wants it, one of FAIL_IF.
+    """Why a reading is not as the caller wants it, by one of the choices of FAIL_IF.
 
     "unfinished": a step is left. "unsound": no step is left that could help, and a finding has the level error. "any": a step or such a finding.
     """

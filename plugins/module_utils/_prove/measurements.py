@@ -26,6 +26,8 @@ def own_verdict(one: Result) -> Judged:
 
 def judge_sweep(one: Result) -> Judged:
     """A sweep fails a proof only where it contradicts the static one, since many drives hide a straddle. One without a verdict may still exclude that."""
+    if "contradicts" not in one:
+        return own_verdict(one)
     report = [str(line) for line in one.get("report", [])]
     if one["contradicts"]:
         look = ["look first at %s" % one["culprit"]] if one.get("culprit") else []

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.action import mount_points, stack_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import FAIL_IF, fault_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import FAIL_IF
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import fault_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import print_report
 
 OFF = {"level": "error", "layer": "partition", "text": "the partition is off"}
@@ -32,7 +33,7 @@ def told(fail_if, findings=(), steps=()):
         ((OFF,), (STEP,), ("unfinished", "any")),  # "unsound" lets the steps be carried out first
     ],
 )
-@pytest.mark.parametrize("fail_if", FAIL_IF)
+@pytest.mark.parametrize("fail_if", FAIL_IF["choices"])
 def test_what_fails(fail_if, findings, steps, failing):
     assert bool(told(fail_if, findings, steps)) == (fail_if in failing)
 

@@ -330,5 +330,10 @@ def test_a_sweep_that_excludes_the_penalty_that_matters(excluded, verdict):
     assert stack_proof.judge_measured([one])[0] == verdict
 
 
+def test_a_sweep_that_compared_nothing_is_no_verdict():
+    verdict, reasons = stack_proof.judge_measured([{"measure": "offset_sweep", "verdict": "phase", "report": ["a phase"]}])
+    assert verdict == "inconclusive" and "gave no verdict" in reasons[0]
+
+
 def test_a_sweep_that_cannot_tell_leaves_the_static_proof():
     assert stack_proof.judge_measured([{"verdict": "cannot_tell", "measure": "offset_sweep", "contradicts": False, "report": ["a cache"]}])[0] == "pass"
