@@ -26,7 +26,7 @@ static pthread_t thread;
 static bool thread_runs;
 
 struct answer {
-  char text[4096];
+  char text[8192];
 };
 
 static int refuse(struct complaint *complaint, const char *path, const char *what)
@@ -101,6 +101,14 @@ static void answer_counters(struct answer *answer, struct device *device)
   answer_error(answer, text);
 }
 
+static void answer_smart(struct answer *answer, struct device *device)
+{
+  if (device_has_ftl(device))
+    answer_object(answer, "smart", device_smart_json, device);
+  else
+    answer_error(answer, "no flash translation layer: the drive was started without op=");
+}
+
 static void answer_set(struct answer *answer, struct device *device, const char *key, const char *value)
 {
   struct complaint complaint;
@@ -139,6 +147,8 @@ static void obey(struct device *device, char *line, struct answer *answer)
     counters_reset();
   } else if (strcmp(command, "settings") == 0) {
     answer_object(answer, "settings", device_settings_json, device);
+  } else if (strcmp(command, "smart") == 0) {
+    answer_smart(answer, device);
   } else if (strcmp(command, "copy") == 0) {
     answer_copy(answer, device, strtok_r(NULL, "\r", &rest)); /* a path may have blanks */
   } else if (strcmp(command, "power_cut") == 0) {
@@ -151,7 +161,7 @@ static void obey(struct device *device, char *line, struct answer *answer)
     const char *key = strtok_r(NULL, " \t\r", &rest);
     answer_set(answer, device, key, strtok_r(NULL, " \t\r", &rest));
   } else {
-    answer_error(answer, "unknown command; there are: counters, reset, settings, set, copy, power_cut, power_off, power_on");
+    answer_error(answer, "unknown command; there are: counters, reset, smart, settings, set, copy, power_cut, power_off, power_on");
   }
 }
 

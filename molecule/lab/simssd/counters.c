@@ -9,7 +9,8 @@ static const char *const names[COUNTERS] = {
   "host_reads",          "host_read_bytes",  "host_writes",       "host_write_bytes", "fua_writes",
   "flushes",             "discards",         "discard_bytes",     "zeroes",           "zero_bytes",
   "mutations",           "media_page_reads", "media_page_programs", "media_read_bytes", "media_write_bytes",
-  "rmw",                 "straddles",        "cache_lost_bytes",  "waits",            "late_ns",
+  "rmw",                 "straddles",        "cache_lost_bytes",  "gc_moves",         "erases",
+  "waits",               "late_ns",
 };
 
 static _Atomic uint64_t total[COUNTERS];

@@ -26,6 +26,8 @@ enum counter {
   RMW,
   STRADDLES,
   CACHE_LOST_BYTES,
+  GC_MOVES,
+  ERASES,
   WAITS,
   LATE_NS,
   COUNTERS,

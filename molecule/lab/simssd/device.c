@@ -5,6 +5,7 @@
 #include "counters.h"
 #include "image.h"
 #include "medium.h"
+#include "side_file.h"
 #include "timing.h"
 
 #include <errno.h>
@@ -25,6 +26,23 @@ static int refuse(struct complaint *complaint, const char *path, const char *wha
   return -1;
 }
 
+static int open_ftl(struct device *device, bool new, struct complaint *complaint)
+{
+  const struct settings *settings = &device->settings;
+  const char *why;
+
+  if (settings->op == NO_FTL && !side_file_exists(settings->file))
+    return 0;
+  if (settings->op == NO_FTL)
+    return refuse(complaint, settings->file, "has a side file: it is a drive with op=, and is started with it");
+  struct ftl_shape shape = settings_ftl_shape(settings);
+  device->ftl = side_file_open(settings->file, new, &shape, &device->ftl_state, &why);
+  if (device->ftl != NULL)
+    return 0;
+  snprintf(complaint->text, sizeof complaint->text, "%s" SIDE_FILE_SUFFIX ": %s", settings->file, why);
+  return -1;
+}
+
 static int open_file(struct device *device, struct complaint *complaint)
 {
   const struct settings *settings = &device->settings;
@@ -40,12 +58,14 @@ static int open_file(struct device *device, struct complaint *complaint)
     return refuse(complaint, settings->file, strerror(errno));
   if (!S_ISREG(status.st_mode))
     return refuse(complaint, settings->file, "not a regular file");
-  if (status.st_size == 0 && ftruncate(device->file, (off_t)settings->size) != 0)
-    return refuse(complaint, settings->file, strerror(errno));
   if (status.st_size != 0 && (uint64_t)status.st_size != settings->size) {
     snprintf(text, sizeof text, "holds %" PRIu64 " bytes, but size=%" PRIu64, (uint64_t)status.st_size, settings->size);
     return refuse(complaint, settings->file, text);
   }
+  if (open_ftl(device, status.st_size == 0, complaint) != 0)
+    return -1;
+  if (status.st_size == 0 && ftruncate(device->file, (off_t)settings->size) != 0)
+    return refuse(complaint, settings->file, strerror(errno));
   return 0;
 }
 
@@ -105,6 +125,10 @@ void device_close(struct device *device)
     pthread_join(device->writer, NULL);
   medium_write_out(device);
   cache_free(device->cache);
+  if (device->ftl != NULL) {
+    struct ftl_shape shape = settings_ftl_shape(&device->settings);
+    side_file_close(device->ftl, device->ftl_state, &shape);
+  }
   close(device->file);
   free(device->channel);
   free(device->flight);
@@ -127,6 +151,7 @@ static int enter(struct device *device, int64_t *through_controller)
     return EIO;
   }
   int64_t now = now_ns();
+  device->last_request = now;
   pthread_mutex_lock(&device->lock);
   *through_controller = unit_book(&device->controller, now, (int64_t)device->settings.transfer_us * NS_PER_US);
   pthread_mutex_unlock(&device->lock);
@@ -137,6 +162,7 @@ static int leave(struct device *device, int error)
 {
   if (error == 0 && (device->power_lost || device->failure != 0))
     error = EIO;
+  device->last_request = now_ns();
   pthread_rwlock_unlock(&device->gate);
   return error;
 }
@@ -211,7 +237,7 @@ static int spend_reads(struct device *device, uint64_t offset, uint64_t length, 
     }
     struct unit *channel = &device->channel[geometry_channel(&device->geometry, piece.page)];
     int64_t asked = parallel ? start : done;
-    int64_t page_done = unit_book(channel, asked, medium_read_cost(device, asked) + (pages > 0 ? more : 0));
+    int64_t page_done = unit_book(channel, asked, medium_read_cost(device, piece.page, asked) + (pages > 0 ? more : 0));
     if (done < page_done)
       done = page_done;
     pages++;
@@ -368,7 +394,6 @@ static int write_through(struct device *device, const uint8_t *buffer, uint64_t 
   begin_direct_write(device, &write);
   for (uint64_t at = offset; at < write.end && error == 0; pages++) {
     struct piece piece = piece_at(&device->geometry, at, write.end);
-    struct unit *channel = &device->channel[geometry_channel(&device->geometry, piece.page)];
     if (pages > 0 && !parallel) {
       pthread_mutex_unlock(&device->lock);
       error = roughly_until(device, last);
@@ -376,7 +401,7 @@ static int write_through(struct device *device, const uint8_t *buffer, uint64_t 
     }
     int64_t asked = parallel ? start : last;
     if (error == 0)
-      write.done[pages] = unit_book(channel, asked, medium_program_cost(device, piece.whole, asked));
+      write.done[pages] = medium_book_program(device, piece.page, piece.whole, asked);
     if (error == 0 && last < write.done[pages])
       last = write.done[pages];
     at += piece.length;
@@ -423,6 +448,11 @@ int device_write(struct device *device, const void *buffer, uint64_t offset, uin
   counters_add(FUA_WRITES, fua);
   counters_add(MUTATIONS, 1);
   counters_add(STRADDLES, geometry_straddles(&device->geometry, offset, length));
+  if (device->ftl != NULL) {
+    pthread_mutex_lock(&device->lock);
+    ftl_count_host_bytes(device->ftl, length);
+    pthread_mutex_unlock(&device->lock);
+  }
   bool urgent = fua && device->settings.fua != FUA_IGNORE && !is_protected(device);
   if (device->settings.write_cache)
     error = write_cached(device, buffer, offset, length, urgent, start);
@@ -464,6 +494,7 @@ static int unmap(struct device *device, uint64_t offset, uint64_t length, int64_
   } else {
     medium_pump(device, now_ns());
     medium_forget(device, offset, length);
+    medium_unmap(device, offset, length);
     if (fallocate(device->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)length) != 0)
       error = errno;
     device->landings++; /* the file changed: a read that is under way looks again */
@@ -482,7 +513,7 @@ int device_discard(struct device *device, uint64_t offset, uint64_t length)
   counters_add(DISCARDS, 1);
   counters_add(DISCARD_BYTES, length);
   counters_add(MUTATIONS, 1);
-  return leave(device, unmap(device, offset, length, start));
+  return leave(device, device->settings.trim == TRIM_IGNORE ? until(device, start) : unmap(device, offset, length, start));
 }
 
 int device_zero(struct device *device, uint64_t offset, uint64_t length)
@@ -641,6 +672,7 @@ int device_set(struct device *device, const char *key, const char *value, struct
   if (result == 0)
     result = change(device, &wanted, complaint);
   pthread_cond_broadcast(&device->changed);
+  pthread_cond_signal(&device->work);
   pthread_mutex_unlock(&device->lock);
   pthread_rwlock_unlock(&device->gate);
   return result;
@@ -657,4 +689,40 @@ int device_settings_json(struct device *device, char *text, size_t size)
   int result = settings_json(&device->settings, text, size);
   pthread_mutex_unlock(&device->lock);
   return result;
+}
+
+bool device_has_ftl(const struct device *device)
+{
+  return device->ftl != NULL;
+}
+
+/* NVMe's percentage used goes up to 255, and its data units are 1000 sectors, rounded up (log page 02h). */
+#define UNREPORTABLE 255
+
+static uint64_t units(uint64_t bytes)
+{
+  const uint64_t unit = 1000 * SECTOR_BYTES;
+  return (bytes + unit - 1) / unit;
+}
+
+int device_smart_json(struct device *device, char *text, size_t size)
+{
+  const struct settings *settings = &device->settings;
+  struct ftl_shape shape = settings_ftl_shape(settings);
+  pthread_mutex_lock(&device->lock);
+  struct ftl_totals totals = ftl_totals(device->ftl);
+  pthread_mutex_unlock(&device->lock);
+  uint64_t media_bytes = (totals.host_pages + totals.gc_moves) * settings->page_size;
+  double mean = (double)totals.erases / (double)shape.blocks;
+  double used = 100 * mean / (double)settings->rated_cycles;
+  int length =
+    snprintf(text, size,
+             "{\"percentage_used\": %u, \"host_units_written\": %" PRIu64 ", \"media_units_written\": %" PRIu64
+             ", \"host_pages\": %" PRIu64 ", \"gc_moves\": %" PRIu64 ", \"erases\": %" PRIu64
+             ", \"erases_min\": %u, \"erases_mean\": %.3f, \"erases_max\": %u, \"mapped\": %u, \"free\": %u"
+             ", \"pages\": %" PRIu64 ", \"block_pages\": %" PRIu64 ", \"blocks\": %" PRIu64 "}",
+             used < UNREPORTABLE ? (unsigned)used : UNREPORTABLE, units(totals.host_bytes), units(media_bytes), totals.host_pages,
+             totals.gc_moves, totals.erases, totals.erases_min, mean, totals.erases_max, totals.mapped, totals.free_blocks,
+             shape.pages, shape.block_pages, shape.blocks);
+  return length > 0 && (size_t)length < size ? 0 : -1;
 }

@@ -44,6 +44,9 @@ int device_copy(struct device *device, const char *path, struct image *image, st
 int device_set(struct device *device, const char *key, const char *value, struct complaint *complaint);
 /* Why the device gave up for good, or NULL. */
 const char *device_failure(const struct device *device);
+bool device_has_ftl(const struct device *device);
+/* What the flash translation layer went through since the drive was new. */
+int device_smart_json(struct device *device, char *text, size_t size);
 int device_settings_json(struct device *device, char *text, size_t size);
 
 #endif

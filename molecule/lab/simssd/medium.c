@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
+#define _GNU_SOURCE
 #include "medium.h"
 
 #include "counters.h"
 #include "timing.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <unistd.h>
 
 int medium_pwrite(struct device *device, const void *buffer, uint64_t offset, uint64_t length)
@@ -36,15 +38,122 @@ void medium_count_program(const struct device *device, bool rmw)
   }
 }
 
-int64_t medium_read_cost(struct device *device, int64_t now)
+static int64_t noisy(struct device *device, int64_t cost, int64_t now)
 {
-  return noise_cost(&device->noise, device->settings.noise, (int64_t)device->settings.read_us * NS_PER_US, now);
+  return noise_cost(&device->noise, device->settings.noise, cost, now);
 }
 
-int64_t medium_program_cost(struct device *device, bool whole, int64_t now)
+/* Without a flash translation layer a page that is a hole in the backing file counts as unmapped. */
+static bool is_mapped(const struct device *device, uint64_t page)
 {
-  uint64_t us = device->settings.program_us + (whole ? 0 : settings_rmw_us(&device->settings));
-  return noise_cost(&device->noise, device->settings.noise, (int64_t)us * NS_PER_US, now);
+  if (device->ftl != NULL)
+    return ftl_is_mapped(device->ftl, page);
+  off_t data = lseek(device->file, (off_t)geometry_page_begin(&device->geometry, page), SEEK_DATA);
+  return data >= 0 && (uint64_t)data < geometry_page_end(&device->geometry, page);
+}
+
+int64_t medium_read_cost(struct device *device, uint64_t page, int64_t now)
+{
+  bool same = device->settings.unmapped_us == FOLLOWS_READ_US;
+  uint64_t us = same || is_mapped(device, page) ? device->settings.read_us : device->settings.unmapped_us;
+  return noisy(device, (int64_t)us * NS_PER_US, now);
+}
+
+/* ---- the flash translation layer ---- */
+
+/* A program in the SLC cache takes a quarter: single-level against triple-level cells. */
+#define SLC_SHARE 4
+
+struct collection {
+  struct device *device;
+  int64_t earliest, done;
+};
+
+static void book_move(void *context, uint32_t page)
+{
+  struct collection *collection = context;
+  struct device *device = collection->device;
+  int64_t cost = (int64_t)(device->settings.read_us + device->settings.program_us) * NS_PER_US;
+  struct unit *channel = &device->channel[geometry_channel(&device->geometry, page)];
+  int64_t done = unit_book(channel, collection->earliest, noisy(device, cost, collection->earliest));
+  if (collection->done < done)
+    collection->done = done;
+  counters_add(GC_MOVES, 1);
+  counters_add(MEDIA_PAGE_READS, 1);
+  counters_add(MEDIA_READ_BYTES, device->geometry.page_size);
+  medium_count_program(device, false);
+}
+
+/* After the moves out of the block: until then its pages are the only copies. */
+static void book_erase(void *context, uint32_t block)
+{
+  struct collection *collection = context;
+  struct device *device = collection->device;
+  struct unit *channel = &device->channel[block % device->geometry.channels];
+  collection->done = unit_book(channel, collection->done, (int64_t)device->settings.erase_us * NS_PER_US);
+  counters_add(ERASES, 1);
+}
+
+static struct ftl_rules rules_of(const struct settings *settings)
+{
+  return (struct ftl_rules){
+    .gc_low = settings->gc_low,
+    .amortised = settings->gc_step == GC_AMORTISED,
+    .off = settings->gc == GC_OFF,
+  };
+}
+
+/* Gives a page of the host its place on flash; books the garbage collection that this needs. Returns what program_us is
+   divided by. */
+static int64_t place(struct device *device, uint64_t page, int64_t earliest)
+{
+  if (device->ftl == NULL)
+    return 1;
+  struct collection collection = {.device = device, .earliest = earliest, .done = earliest};
+  struct ftl_listener listener = {.context = &collection, .moved = book_move, .erased = book_erase};
+  struct ftl_rules rules = rules_of(&device->settings);
+  return ftl_write(device->ftl, page, &rules, &listener) ? SLC_SHARE : 1;
+}
+
+int64_t medium_book_program(struct device *device, uint64_t page, bool whole, int64_t earliest)
+{
+  int64_t ns = (int64_t)device->settings.program_us * NS_PER_US / place(device, page, earliest);
+  if (!whole)
+    ns += (int64_t)settings_rmw_us(&device->settings) * NS_PER_US;
+  struct unit *channel = &device->channel[geometry_channel(&device->geometry, page)];
+  return unit_book(channel, earliest, noisy(device, ns, earliest));
+}
+
+void medium_unmap(struct device *device, uint64_t offset, uint64_t length)
+{
+  const struct geometry *geometry = &device->geometry;
+  if (device->ftl == NULL || length == 0)
+    return;
+  uint64_t last = geometry_page(geometry, offset + length - 1);
+  for (uint64_t page = geometry_page(geometry, offset); page <= last; page++)
+    if (geometry_page_begin(geometry, page) >= offset && geometry_page_end(geometry, page) <= offset + length)
+      ftl_trim(device->ftl, page);
+}
+
+/* A step of garbage collection if the host has been quiet. Returns when to look again. */
+static int64_t tidy(struct device *device, int64_t now)
+{
+  int64_t quiet = (int64_t)device->settings.idle_gc * NS_PER_MS;
+  if (device->ftl == NULL || quiet == 0)
+    return INT64_MAX;
+  int64_t due = device->last_request + quiet;
+  if (due < device->tidied_until)
+    due = device->tidied_until;
+  if (due > now)
+    return due;
+  struct collection collection = {.device = device, .earliest = now, .done = now};
+  struct ftl_listener listener = {.context = &collection, .moved = book_move, .erased = book_erase};
+  struct ftl_rules rules = rules_of(&device->settings);
+  bool busy = device->cache->used > 0 || device->under_way != NULL;
+  if (device->power_lost || busy || !ftl_tidy(device->ftl, &rules, &listener))
+    return now + quiet;
+  device->tidied_until = collection.done;
+  return collection.done;
 }
 
 /* The page is on the medium: only now does the backing file get it. */
@@ -106,7 +215,7 @@ static int64_t pump_channel(struct device *device, uint64_t channel, int64_t now
     int64_t earliest = free_since > next->dirty_since ? free_since : next->dirty_since;
     flight->page = next;
     flight->whole = cached_page_is_whole(next);
-    flight->done = unit_book(&device->channel[channel], earliest, medium_program_cost(device, flight->whole, earliest));
+    flight->done = medium_book_program(device, next->page, flight->whole, earliest);
   }
 }
 
@@ -145,7 +254,8 @@ void *medium_writer(void *data)
   pthread_mutex_lock(&device->lock);
   while (!device->stopping) {
     device->writer_due = INT64_MIN; /* no signal to oneself */
-    device->writer_due = medium_pump(device, now_ns());
+    int64_t now = now_ns(), pumped = medium_pump(device, now), tidied = tidy(device, now);
+    device->writer_due = pumped < tidied ? pumped : tidied;
     wait_on(device, &device->work, device->writer_due);
   }
   pthread_mutex_unlock(&device->lock);
@@ -255,6 +365,7 @@ void medium_write_out(struct device *device)
     flight->page = NULL;
     for (struct cached_page *page; (page = dirty->urgent.first) != NULL || (page = dirty->aging.first) != NULL;) {
       cache_take(device->cache, page);
+      place(device, page->page, 0);
       land(device, page, cached_page_is_whole(page), 0);
     }
   }

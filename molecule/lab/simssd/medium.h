@@ -4,6 +4,7 @@
 #define SIMSSD_MEDIUM_H
 
 #include "cache.h"
+#include "ftl.h"
 #include "model.h"
 #include "settings.h"
 
@@ -28,6 +29,7 @@ struct device {
 
   /* Requests hold it shared; what changes the device under them holds it alone. */
   pthread_rwlock_t gate;
+  _Atomic int64_t last_request; /* when one came or ended */
   _Atomic bool power_lost;
   _Atomic int failure; /* errno of the backing file: nothing is believed after that */
 
@@ -49,6 +51,9 @@ struct device {
   uint64_t drain_to;   /* pages up to this sequence have to be written */
   uint64_t landings;   /* program operations that ended */
   int64_t last_landing;
+  struct ftl *ftl; /* NULL: none */
+  void *ftl_state;
+  int64_t tidied_until; /* the end of the last work in idle time */
   pthread_t writer;
   bool writer_runs, stopping;
 };
@@ -70,9 +75,12 @@ void medium_forget(struct device *device, uint64_t offset, uint64_t length);
 uint64_t medium_drop(struct device *device);
 /* Counts one page program. */
 void medium_count_program(const struct device *device, bool rmw);
-/* What reading a page costs at `now`, and programming it, whole or in part. Nanoseconds. */
-int64_t medium_read_cost(struct device *device, int64_t now);
-int64_t medium_program_cost(struct device *device, bool whole, int64_t now);
+/* What reading a page costs at `now`, in nanoseconds. */
+int64_t medium_read_cost(struct device *device, uint64_t page, int64_t now);
+/* Books the program of a page, whole or in part, on its channel, after what garbage collection does for it. Returns when it is done. */
+int64_t medium_book_program(struct device *device, uint64_t page, bool whole, int64_t earliest);
+/* Takes the whole pages of a range out of the flash translation layer's map. */
+void medium_unmap(struct device *device, uint64_t offset, uint64_t length);
 /* All of it, or the device is failed. Needs no lock. */
 int medium_pwrite(struct device *device, const void *buffer, uint64_t offset, uint64_t length);
 /* The thread that writes the cache back in the background. */

@@ -10,7 +10,7 @@
 
 #define MAX_US 10000000u /* 10 s */
 
-enum kind { PATH, BYTES, NUMBER, CHOICE };
+enum kind { PATH, BYTES, NUMBER, PERCENT, CHOICE };
 
 /* Of the longest list of a CHOICE. */
 #define MAX_CHOICES 8
@@ -48,6 +48,17 @@ static const struct key keys[] = {
   {.name = "flush", .kind = CHOICE, .offset = AT(flush), .at_run_time = true, .choices = {"honest", "ignore"}},
   {.name = "fua", .kind = CHOICE, .offset = AT(fua), .at_run_time = true, .choices = {"honest", "ignore", "none"}},
   {.name = "noise", .kind = CHOICE, .offset = AT(noise), .at_run_time = true, .choices = {"none", "drift", "bursts", "lognormal", "pareto"}},
+  {.name = "trim", .kind = CHOICE, .offset = AT(trim), .at_run_time = true, .choices = {"honest", "ignore"}},
+  {.name = "unmapped_us", .kind = NUMBER, .offset = AT(unmapped_us), .at_run_time = true, .maximum = MAX_US},
+  {.name = "op", .kind = PERCENT, .offset = AT(op), .maximum = 1000 * 1000},
+  {.name = "block_pages", .kind = NUMBER, .offset = AT(block_pages), .minimum = 1, .maximum = 65536},
+  {.name = "gc", .kind = CHOICE, .offset = AT(gc), .at_run_time = true, .choices = {"greedy", "off"}},
+  {.name = "gc_low", .kind = NUMBER, .offset = AT(gc_low), .minimum = FTL_GC_LOW_MIN, .maximum = 1 << 20},
+  {.name = "gc_step", .kind = CHOICE, .offset = AT(gc_step), .at_run_time = true, .choices = {"burst", "amortised"}},
+  {.name = "erase_us", .kind = NUMBER, .offset = AT(erase_us), .at_run_time = true, .maximum = MAX_US},
+  {.name = "idle_gc", .kind = NUMBER, .offset = AT(idle_gc), .at_run_time = true, .maximum = 3600000},
+  {.name = "slc_size", .kind = BYTES, .offset = AT(slc_size), .maximum = UINT64_C(1) << 50},
+  {.name = "rated_cycles", .kind = NUMBER, .offset = AT(rated_cycles), .at_run_time = true, .minimum = 1, .maximum = 1 << 20},
 };
 
 #define KEYS (sizeof keys / sizeof keys[0])
@@ -85,6 +96,11 @@ void settings_init(struct settings *settings)
     .cache_size = 16 << 20,
     .writeback_ms = 1000,
     .spin_us = 50,
+    .unmapped_us = FOLLOWS_READ_US,
+    .op = NO_FTL,
+    .block_pages = 64,
+    .gc_low = FTL_GC_LOW_MIN,
+    .rated_cycles = 3000,
   };
 }
 
@@ -156,6 +172,19 @@ static int set_number(const struct key *key, const char *value, uint64_t *number
   return 0;
 }
 
+/* In thousandths; more decimals are rounded. */
+static int set_percent(const struct key *key, const char *value, uint64_t *thousandths, struct complaint *complaint)
+{
+  char *end;
+  double percent = strtod(value, &end);
+  if (*value == '\0' || *end != '\0' || value[strspn(value, "0123456789.")] != '\0')
+    return complain(complaint, "%s=%s: expected a number of per cent", key->name, value);
+  if (percent * 1000 > (double)key->maximum)
+    return complain(complaint, "%s=%s: expected 0 to %" PRIu64, key->name, value, key->maximum / 1000);
+  *thousandths = (uint64_t)(percent * 1000 + 0.5);
+  return 0;
+}
+
 static int set_one(struct settings *settings, const struct key *key, const char *value, struct complaint *complaint)
 {
   switch (key->kind) {
@@ -163,6 +192,8 @@ static int set_one(struct settings *settings, const struct key *key, const char 
     return set_path(key, value, member(settings, key), complaint);
   case CHOICE:
     return set_choice(key, value, member(settings, key), complaint);
+  case PERCENT:
+    return set_percent(key, value, member(settings, key), complaint);
   default:
     return set_number(key, value, member(settings, key), complaint);
   }
@@ -182,10 +213,34 @@ int settings_set(struct settings *settings, const char *key, const char *value, 
       return -1;
     if ((wanted.fua == FUA_NONE) != (settings->fua == FUA_NONE))
       return complain(complaint, "fua=%s: clients were told at connection time whether there is FUA", value);
+    if (settings->op != NO_FTL && wanted.page_phase != settings->page_phase)
+      return complain(complaint, "page_phase=%s: cannot change while the device runs with op", value);
     *settings = wanted;
     return 0;
   }
   return complain(complaint, "%s: unknown parameter", key);
+}
+
+static int check_ftl(const struct settings *s, struct complaint *complaint)
+{
+  if (s->op == NO_FTL && (s->erase_us | s->idle_gc | s->slc_size) != 0)
+    return complain(complaint, "erase_us, idle_gc, slc_size: without op= there is no flash translation layer for them");
+  if (s->op == NO_FTL)
+    return 0;
+  struct ftl_shape shape = settings_ftl_shape(s);
+  uint64_t spare = ftl_spare_blocks(&shape), needed = ftl_spare_blocks_needed(s->gc_low);
+  if (shape.blocks * shape.block_pages + shape.slc_pages > FTL_PAGES_MAX)
+    return complain(complaint, "size=%" PRIu64 ": more than %u flash pages of page_size=%" PRIu64, s->size, FTL_PAGES_MAX, s->page_size);
+  if (spare < needed)
+    return complain(complaint,
+                    "op=%g: makes %" PRIu64 " spare blocks of block_pages=%" PRIu64 ", and gc_low=%" PRIu64 " needs %" PRIu64
+                    "; raise op or size, or lower gc_low or block_pages",
+                    (double)s->op / 1000, spare, s->block_pages, s->gc_low, needed);
+  if (s->slc_size % s->page_size != 0)
+    return complain(complaint, "slc_size=%" PRIu64 ": expected a multiple of page_size=%" PRIu64, s->slc_size, s->page_size);
+  if (s->slc_size != 0 && s->idle_gc == 0)
+    return complain(complaint, "slc_size=%" PRIu64 ": idle_gc= is required with it: nothing else empties the SLC cache", s->slc_size);
+  return 0;
 }
 
 int settings_check(const struct settings *s, struct complaint *complaint)
@@ -204,7 +259,15 @@ int settings_check(const struct settings *s, struct complaint *complaint)
     return complain(complaint, "page_phase=%" PRIu64 ": expected less than page_size=%" PRIu64, s->page_phase, s->page_size);
   if (s->cache_size < s->page_size)
     return complain(complaint, "cache_size=%" PRIu64 ": expected at least one page of %" PRIu64, s->cache_size, s->page_size);
-  return 0;
+  return check_ftl(s, complaint);
+}
+
+/* A value, and where it follows another one, that. */
+static uint64_t effective(const struct settings *settings, const struct key *key)
+{
+  if (key->offset == AT(rmw_us))
+    return settings_rmw_us(settings);
+  return key->offset == AT(unmapped_us) ? settings_unmapped_us(settings) : number(settings, key);
 }
 
 int settings_json(const struct settings *settings, char *text, size_t size)
@@ -215,10 +278,16 @@ int settings_json(const struct settings *settings, char *text, size_t size)
     const struct key *key = &keys[i];
     if (key->kind == PATH)
       continue;
-    uint64_t value = AT(rmw_us) == key->offset ? settings_rmw_us(settings) : number(settings, key);
-    int length = key->kind == CHOICE
-                   ? snprintf(text + used, size - used, "%s\"%s\": \"%s\"", separator, key->name, key->choices[value])
-                   : snprintf(text + used, size - used, "%s\"%s\": %" PRIu64, separator, key->name, value);
+    uint64_t value = effective(settings, key);
+    int length;
+    if (key->kind == CHOICE)
+      length = snprintf(text + used, size - used, "%s\"%s\": \"%s\"", separator, key->name, key->choices[value]);
+    else if (key->kind == PERCENT && value == NO_FTL)
+      length = snprintf(text + used, size - used, "%s\"%s\": null", separator, key->name);
+    else if (key->kind == PERCENT)
+      length = snprintf(text + used, size - used, "%s\"%s\": %.10g", separator, key->name, (double)value / 1000);
+    else
+      length = snprintf(text + used, size - used, "%s\"%s\": %" PRIu64, separator, key->name, value);
     if (length < 0 || (size_t)length >= size - used)
       return -1;
     used += (size_t)length;
@@ -232,12 +301,33 @@ struct geometry settings_geometry(const struct settings *s)
   return (struct geometry){.size = s->size, .page_size = s->page_size, .phase = s->page_phase, .channels = s->channels};
 }
 
+struct ftl_shape settings_ftl_shape(const struct settings *s)
+{
+  struct geometry geometry = settings_geometry(s);
+  uint64_t pages = geometry_page(&geometry, s->size - 1) + 1;
+  return (struct ftl_shape){
+    .size = s->size,
+    .page_size = s->page_size,
+    .page_phase = s->page_phase,
+    .pages = pages,
+    .block_pages = s->block_pages,
+    .blocks = ftl_blocks(pages, s->block_pages, s->op),
+    .slc_pages = s->slc_size / s->page_size,
+  };
+}
+
 bool settings_have_costs(const struct settings *s)
 {
-  return (s->read_us | s->program_us | settings_rmw_us(s) | s->flush_us | s->transfer_us | s->straddle_us) != 0;
+  return (s->read_us | s->program_us | settings_rmw_us(s) | s->flush_us | s->transfer_us | s->straddle_us | s->erase_us |
+          settings_unmapped_us(s)) != 0;
 }
 
 uint64_t settings_rmw_us(const struct settings *settings)
 {
   return settings->rmw_us == FOLLOWS_READ_US ? settings->read_us : settings->rmw_us;
+}
+
+uint64_t settings_unmapped_us(const struct settings *settings)
+{
+  return settings->unmapped_us == FOLLOWS_READ_US ? settings->read_us : settings->unmapped_us;
 }

@@ -166,7 +166,9 @@ static struct nbdkit_plugin plugin = {
   .config_complete = simssd_config_complete,
   .config_help = "size=BYTES file=PATH (required), control=PATH, page_size=, page_phase=, channels=, read_us=, program_us=,\n"
                  "rmw_us=, flush_us=, transfer_us=, straddle_parallel=, straddle_us=, write_cache=, cache_size=, plp=, writeback_ms=,\n"
-                 "flush=honest|ignore, fua=honest|ignore|none, spin_us=, noise=none|drift|bursts|lognormal|pareto",
+                 "flush=honest|ignore, fua=honest|ignore|none, spin_us=, noise=none|drift|bursts|lognormal|pareto,\n"
+                 "trim=honest|ignore, unmapped_us=, op=PER_CENT, block_pages=, gc=greedy|off, gc_low=, gc_step=burst|amortised,\n"
+                 "erase_us=, idle_gc=MILLISECONDS, slc_size=BYTES, rated_cycles=",
   .get_ready = simssd_get_ready,
   .after_fork = simssd_after_fork,
   .cleanup = simssd_cleanup,

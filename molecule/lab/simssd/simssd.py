@@ -28,7 +28,7 @@ SOCKET_PATH_BYTES = 107
 START_SECONDS = 10.0
 STOP_SECONDS = 10.0
 
-Value = str | int
+Value = str | int | float
 
 
 class SimSSDError(Exception):
@@ -81,6 +81,11 @@ class SimSSD:
         return Path(str(self.parameters.get("file", self.run_dir / f"{self.name}.img")))
 
     @property
+    def side_file(self) -> Path:
+        """With `op`: the state of the flash translation layer."""
+        return self.file.with_name(f"{self.file.name}.ftl")
+
+    @property
     def pid_file(self) -> Path:
         return self.run_dir / f"{self.name}.pid"
 
@@ -101,6 +106,10 @@ class SimSSD:
     def counters(self, window: bool = True) -> dict[str, int]:
         """Since the last reset(), or since the start."""
         return cast(dict[str, int], self.command("counters")["counters"]["window" if window else "total"])
+
+    def smart(self) -> dict[str, int | float]:
+        """What the flash translation layer went through since the drive was new; only with `op`."""
+        return cast(dict[str, int | float], self.command("smart")["smart"])
 
     def reset(self) -> None:
         self.command("reset")
@@ -161,7 +170,7 @@ class SimSSD:
             raise SimSSDError(f"{self.name} is running in {self.run_dir} (pid {pid}): stop it first")
         self.run_dir.mkdir(parents=True, exist_ok=True)
         # Sockets are left by a process that was killed; nbdkit does not bind over them.
-        for stale in (self.socket, self.pid_file, *([self.file] if fresh else [])):
+        for stale in (self.socket, self.pid_file, *([self.file, self.side_file] if fresh else [])):
             stale.unlink(missing_ok=True)
         record = {"size_bytes": self.size_bytes, "parameters": dict(self.parameters)}
         self._run_nbdkit(build())

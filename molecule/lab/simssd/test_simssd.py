@@ -11,7 +11,9 @@ from __future__ import annotations
 import errno
 import os
 import random
+import select
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -28,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from simssd import SimSSD, SimSSDError
-from simssd.nbd_client import HAS_FUA, READ, WRITE, NBDClient, NBDError
+from simssd.nbd_client import HAS_FUA, READ, TRIM, WRITE, NBDClient, NBDError
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -80,7 +82,7 @@ def pattern(length: int, seed: int = 1) -> bytes:
     return random.Random(seed).randbytes(length)
 
 
-# ---- the pure part ----
+# ---- the pure parts ----
 
 
 def test_model_tables(tmp_path: Path) -> None:
@@ -166,6 +168,7 @@ COSTS: list[tuple[str, dict[str, Parameter], str, Callable[[NBDClient], object],
     ("FUA write through the cache", {"write_cache": 1}, "program_us", lambda c: c.write(0, PAGE, fua=True), 1),
     ("FUA write, ignored", {"write_cache": 1, "fua": "ignore"}, "program_us", lambda c: c.write(0, PAGE, fua=True), 0),
     ("FUA write, capacitors", {"write_cache": 1, "plp": 1}, "program_us", lambda c: c.write(0, PAGE, fua=True), 0),
+    ("SLC cache", {"op": 100, "block_pages": 16, "slc_size": "64M", "idle_gc": 3600000}, "program_us", lambda c: c.write(0, PAGE), 0.25),
     ("flush, capacitors", {"write_cache": 1, "plp": 1}, "flush_us", lambda c: c.flush(), 0),
 ]
 
@@ -555,6 +558,277 @@ def test_reads_give_what_was_written(bench: Bench, parameters: dict[str, Paramet
     assert ssd.file.read_bytes() == expected
 
 
+# ---- the flash translation layer ----
+
+AGEING: dict[str, Parameter] = {"op": "12.5", "block_pages": 16, "channels": 4}  # of 4 MiB: 1024 pages, 72 blocks, 8 spare
+
+
+def overwrite(client: NBDClient, writes: int, seed: int = 1, pages: int = SIZE // (4 * KIB)) -> None:
+    """Random pages, 32 under way at a time."""
+    dice = random.Random(seed)
+    for _turn in range(0, writes, 32):
+        for handle in [client.submit(WRITE, dice.randrange(pages) * 4 * KIB, data=PAGE) for _request in range(32)]:
+            client.result(handle)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"write_cache": 1, "cache_size": 128 * KIB}, {"gc_step": "amortised", "gc_low": 3}])
+def test_garbage_collection_is_counted(bench: Bench, parameters: dict[str, Parameter]) -> None:
+    ssd, client = bench.start({**AGEING, **parameters})
+    client.write(0, bytes(SIZE))
+    client.flush()
+    counted, smart = ssd.counters(), ssd.smart()
+    assert (counted["gc_moves"], counted["media_page_programs"], smart["mapped"], smart["host_pages"]) == (0, 1024, 1024, 1024)
+    overwrite(client, 4096)
+    client.flush()
+    counted, smart = ssd.counters(), ssd.smart()
+    assert counted["gc_moves"] == smart["gc_moves"] > 2048
+    assert counted["erases"] == smart["erases"] == round(smart["erases_mean"] * smart["blocks"])
+    assert smart["erases_min"] <= smart["erases_mean"] <= smart["erases_max"]
+    assert counted["media_page_programs"] == smart["host_pages"] + smart["gc_moves"]
+    assert counted["media_page_reads"] == counted["gc_moves"]
+    assert smart["host_units_written"] == -(-counted["host_write_bytes"] // 512_000)
+    assert smart["media_units_written"] == -(-counted["media_write_bytes"] // 512_000)
+    assert 0 < smart["free"] <= smart["blocks"] == 72
+
+
+def test_garbage_collection_can_be_free(bench: Bench) -> None:
+    ssd, client = bench.start({**AGEING, "gc": "off"})
+    overwrite(client, 8192)
+    smart = ssd.smart()
+    assert (ssd.counters()["media_page_programs"], smart["gc_moves"], smart["erases"]) == (8192, 0, 0)
+
+
+def test_wear_is_told_in_per_cent_of_the_rating(bench: Bench) -> None:
+    ssd, client = bench.start({**AGEING, "rated_cycles": 10})
+    for turn in range(9):
+        client.write(0, pattern(SIZE, turn))
+    smart = ssd.smart()
+    assert smart["percentage_used"] == int(smart["erases_mean"] * 10) == 70
+    ssd.set("rated_cycles", 1)
+    assert ssd.smart()["percentage_used"] == 255
+
+
+@pytest.mark.parametrize(
+    ("key", "each"),
+    [("program_us", lambda after: after["media_page_programs"]), ("read_us", lambda after: after["gc_moves"]), ("erase_us", lambda after: after["erases"])],
+)
+def test_garbage_collection_takes_the_channels_time(bench: Bench, key: str, each: Callable[[dict[str, int]], int]) -> None:
+    """On one channel the same writes take as much longer as the operations that were counted cost."""
+    cost_us = 500
+    ssd, client = bench.start({**AGEING, "channels": 1})
+    client.write(0, bytes(SIZE))
+    overwrite(client, 2048)
+    ssd.set(key, cost_us)
+    ssd.reset()
+    began = time.perf_counter()
+    overwrite(client, 512, seed=2)
+    took_us = (time.perf_counter() - began) * 1e6
+    assert each(ssd.counters()) > 16
+    assert took_us >= each(ssd.counters()) * cost_us
+    assert ssd.counters()["waits"] > 0
+
+
+def test_a_trimmed_page_is_moved_no_more(bench: Bench) -> None:
+    ssd, client = bench.start(AGEING)
+    client.write(0, bytes(SIZE))
+    overwrite(client, 2048)
+    client.trim(512, SIZE - 1024)
+    assert ssd.smart()["mapped"] == 2, "the pages that were trimmed in part"
+    client.zero(0, SIZE)
+    assert ssd.smart()["mapped"] == 0
+    ssd.reset()
+    client.write(0, bytes(SIZE))
+    assert ssd.counters()["gc_moves"] == 0
+
+
+def test_a_drive_may_ignore_trim(bench: Bench) -> None:
+    ssd, client = bench.start({**AGEING, "trim": "ignore"})
+    client.write(0, pattern(SIZE))
+    client.trim(0, SIZE)
+    assert (ssd.counters()["discards"], ssd.smart()["mapped"]) == (1, 1024)
+    assert client.read(0, SIZE) == pattern(SIZE)
+    ssd.set("trim", "honest")
+    client.trim(0, SIZE)
+    assert (client.read(0, SIZE), ssd.smart()["mapped"]) == (bytes(SIZE), 0)
+
+
+@pytest.mark.parametrize("parameters", [{}, AGEING], ids=["plain", "op"])
+def test_unmapped_pages_have_a_cost_of_their_own(bench: Bench, parameters: dict[str, Parameter]) -> None:
+    ssd, client = bench.start({**parameters, "unmapped_us": BASE_US, "read_us": BASE_US}, polling=True)
+    client.write(0, pattern(SIZE // 2))
+    assert added_us(lambda: client.read(0, 4 * KIB), ssd, "unmapped_us") == pytest.approx(0, abs=200)
+    assert added_us(lambda: client.read(SIZE // 2, 4 * KIB), ssd, "unmapped_us") == pytest.approx(2000, rel=0.1)
+    client.trim(0, 4 * KIB)
+    assert added_us(lambda: client.read(0, 4 * KIB), ssd, "unmapped_us") == pytest.approx(2000, rel=0.1)
+
+
+def test_trim_during_garbage_collection(bench: Bench) -> None:
+    """Trims and writes at once, where victims are half emptied at any time; the data are as they should be."""
+    ssd, client = bench.start({**AGEING, "gc_step": "amortised", "gc_low": 4, "program_us": 20})
+    dice = random.Random(5)
+    expected = bytearray(SIZE)
+    for _turn in range(200):
+        handles = []
+        for page in dice.sample(range(1024), 32):
+            written = dice.random() < 0.7
+            expected[page * 4 * KIB : (page + 1) * 4 * KIB] = PAGE if written else bytes(4 * KIB)
+            handles.append(client.submit(WRITE, page * 4 * KIB, data=PAGE) if written else client.submit(TRIM, page * 4 * KIB, 4 * KIB))
+        for handle in handles:
+            client.result(handle)
+    assert client.read(0, SIZE) == expected
+    assert ssd.smart()["mapped"] == expected.count(PAGE[:64])
+
+
+def test_a_power_cut_and_a_copy_during_garbage_collection(bench: Bench) -> None:
+    """What is booked on the channels goes with the power; what was answered stays, and the drive goes on ageing."""
+    ssd, client = bench.start({**AGEING, "program_us": 100, "erase_us": 2000})
+    client.write(0, bytes(SIZE))
+    for turn in range(5):
+        overwrite(client, 256, turn)
+        client.write(0, pattern(4 * KIB, turn))
+        begun = [client.submit(WRITE, page * 4 * KIB, data=PAGE) for page in range(1, 65)]
+        copied = bench.run_dir / f"copy{turn}"
+        ssd.copy(copied)
+        before = ssd.smart()
+        ssd.power_cut()
+        with suppress(OSError):
+            client.result(begun[-1])
+        assert copied.read_bytes()[: 4 * KIB] == ssd.file.read_bytes()[: 4 * KIB] == pattern(4 * KIB, turn)
+        ssd.power_on()
+        client = bench.connect(ssd)
+        after = ssd.smart()
+        assert after["mapped"] == 1024 and before["host_pages"] <= after["host_pages"] <= before["host_pages"] + 64
+    assert ssd.smart()["gc_moves"] > 0
+
+
+def kill(ssd: SimSSD) -> None:
+    """As the kernel ends it when memory runs out: in the middle of anything."""
+    pid = ssd.pid
+    assert pid is not None
+    process = os.pidfd_open(pid)
+    signal.pidfd_send_signal(process, signal.SIGKILL)
+    select.select([process], [], [])
+    os.close(process)
+    ssd.stop()  # removes what is left of it
+
+
+@pytest.mark.parametrize("parameters", [{}, {"gc_step": "amortised", "gc_low": 3}, {"slc_size": 64 * KIB, "idle_gc": 1}])
+def test_a_process_may_be_killed_while_it_collects(bench: Bench, parameters: dict[str, Parameter]) -> None:
+    ssd, client = bench.start({**AGEING, **parameters})
+    client.write(0, bytes(SIZE))
+    dice = random.Random(3)
+    for turn in range(10):
+        before = ssd.smart()
+        overwrite(client, 320, turn)
+        for _write in range(64):  # answers that nobody takes: more would fill the socket
+            client.submit(WRITE, dice.randrange(1024) * 4 * KIB, data=PAGE)
+        kill(ssd)
+        ssd.power_on()
+        client = bench.connect(ssd)
+        assert ssd.smart()["mapped"] == 1024
+        assert ssd.smart()["host_pages"] >= before["host_pages"] + 320
+
+
+@pytest.mark.parametrize("end", ["stop", "power_cut", "kill"])
+def test_the_age_outlives_the_process(bench: Bench, end: str) -> None:
+    ssd, client = bench.start(AGEING)
+    client.write(0, bytes(SIZE))
+    overwrite(client, 2048)
+    before = ssd.smart()
+    if end == "kill":
+        kill(ssd)
+    else:
+        getattr(ssd, end)()
+    ssd.power_on()
+    after = ssd.smart()
+    assert after == before
+    overwrite(bench.connect(ssd), 512, seed=3)
+    assert ssd.smart()["gc_moves"] > before["gc_moves"]
+
+
+def lose(ssd: SimSSD) -> None:
+    ssd.side_file.unlink()
+
+
+def lose_the_data(ssd: SimSSD) -> None:
+    ssd.file.unlink()
+
+
+def shorten(ssd: SimSSD) -> None:
+    os.truncate(ssd.side_file, 100)
+
+
+def zero_the_end(ssd: SimSSD) -> None:
+    length = ssd.side_file.stat().st_size
+    os.truncate(ssd.side_file, length // 2)
+    os.truncate(ssd.side_file, length)
+
+
+def scramble(ssd: SimSSD) -> None:
+    ssd.side_file.write_bytes(pattern(ssd.side_file.stat().st_size))
+
+
+SPOILT: list[tuple[Callable[[SimSSD], None] | None, dict[str, Parameter], str]] = [
+    (lose, AGEING, r"img\.ftl: missing"),
+    (lose_the_data, AGEING, r"img\.ftl: left of an earlier drive"),
+    (shorten, AGEING, r"img\.ftl: damaged, or of another drive: its length"),
+    (zero_the_end, AGEING, r"img\.ftl: damaged: the map"),
+    (scramble, AGEING, r"img\.ftl: damaged: it does not begin"),
+    (None, {**AGEING, "op": 25}, r"img\.ftl: damaged, or of another drive: its length"),
+    (None, {**AGEING, "slc_size": MIB, "idle_gc": 1000}, r"img\.ftl: of another drive: size, page_size, page_phase, op"),
+    (None, {}, "img: has a side file: it is a drive with op=, and is started with it"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "parameters", "message"), SPOILT)
+def test_a_side_file_that_does_not_fit(bench: Bench, spoil: Callable[[SimSSD], None] | None, parameters: dict[str, Parameter], message: str) -> None:
+    ssd, client = bench.start(AGEING)
+    client.write(0, pattern(SIZE))
+    ssd.stop()
+    if spoil is not None:
+        spoil(ssd)
+    before = {path.name: path.read_bytes() for path in (ssd.file, ssd.side_file) if path.exists()}
+    with pytest.raises(SimSSDError, match=message):
+        SimSSD.start(bench.run_dir, ssd.name, SIZE, parameters)
+    after = {path.name: path.read_bytes() for path in (ssd.file, ssd.side_file) if path.exists() and path.stat().st_size}
+    assert after == before
+    new = SimSSD.start(bench.run_dir, ssd.name, SIZE, AGEING, fresh=True)
+    assert new.smart()["host_pages"] == 0
+
+
+def test_idle_time_is_used(bench: Bench) -> None:
+    ssd, client = bench.start(AGEING)
+    client.write(0, bytes(SIZE))
+    overwrite(client, 2048)
+    assert ssd.smart()["free"] <= 2
+    ssd.set("idle_gc", 10)
+    deadline = time.monotonic() + 10
+    while ssd.smart()["free"] < 4:  # half of the spare blocks
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_an_slc_cache_is_emptied_in_idle_time(bench: Bench) -> None:
+    ssd, client = bench.start({**AGEING, "slc_size": MIB, "idle_gc": 3600000})
+    client.write(0, bytes(2 * MIB))
+    assert (ssd.smart()["mapped"], ssd.smart()["free"]) == (512, 72 - 16), "half of it is in the cache"
+    ssd.set("idle_gc", 1)
+    deadline = time.monotonic() + 10
+    while ssd.smart()["gc_moves"] < 256:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert (ssd.smart()["mapped"], ssd.smart()["free"], ssd.counters()["gc_moves"]) == (512, 72 - 32, 256)
+
+
+def test_a_phase_stays(bench: Bench) -> None:
+    ssd, client = bench.start({**AGEING, "page_phase": 512})
+    assert ssd.smart()["pages"] == 1025
+    client.write(0, bytes(SIZE))
+    assert ssd.smart()["mapped"] == 1025
+    with pytest.raises(SimSSDError, match="page_phase=1024: cannot change while the device runs with op"):
+        ssd.set("page_phase", 1024)
+
+
 # ---- parameters and the process ----
 
 REFUSED: list[tuple[dict[str, Parameter], str]] = [
@@ -575,11 +849,24 @@ REFUSED: list[tuple[dict[str, Parameter], str]] = [
     ({"flush": "maybe"}, "flush=maybe: expected one of: honest, ignore"),
     ({"noise": "pink"}, "noise=pink: expected one of: none, drift, bursts, lognormal, pareto"),
     ({"reed_us": 1}, "reed_us: unknown parameter"),
+    ({"op": 0}, "op=0: makes 0 spare blocks of block_pages=64, and gc_low=2 needs 4; raise op or size, or lower gc_low or block_pages"),
+    ({"op": "12.5", "gc_low": 7, "block_pages": 16}, "op=12.5: makes 8 spare blocks of block_pages=16, and gc_low=7 needs 9"),
+    ({"op": "12,5"}, "op=12,5: expected a number of per cent"),
+    ({"op": "-1"}, "op=-1: expected a number of per cent"),
+    ({"op": "1e3"}, "op=1e3: expected a number of per cent"),
+    ({"op": 1001}, "op=1001: expected 0 to 1000"),
+    ({"op": 100, "gc_low": 1}, "gc_low=1: expected 2 to"),
+    ({"op": 100, "gc": "lazy"}, "gc=lazy: expected one of: greedy, off"),
+    ({"op": 100, "gc_step": 4}, "gc_step=4: expected one of: burst, amortised"),
+    ({"op": 100, "trim": "no"}, "trim=no: expected one of: honest, ignore"),
+    ({"op": 100, "slc_size": 1000, "idle_gc": 1}, "slc_size=1000: expected a multiple of page_size=4096"),
+    ({"op": 100, "slc_size": "1M"}, "slc_size=1048576: idle_gc= is required with it"),
+    ({"erase_us": 1}, "erase_us, idle_gc, slc_size: without op= there is no flash translation layer for them"),
     ({"file": "relative.img"}, "file=relative.img: expected an absolute path"),
 ]
 
 
-@pytest.mark.parametrize(("parameters", "message"), REFUSED, ids=[f"{k}={v}" for row in REFUSED for k, v in row[0].items()])
+@pytest.mark.parametrize(("parameters", "message"), REFUSED, ids=["_".join(f"{k}={v}" for k, v in row[0].items()) for row in REFUSED])
 def test_bad_parameters(bench: Bench, parameters: dict[str, Parameter], message: str) -> None:
     with pytest.raises(SimSSDError, match="did not start") as refused:
         SimSSD.start(bench.run_dir, "bad", SIZE, parameters)
@@ -594,6 +881,7 @@ def test_bad_parameters(bench: Bench, parameters: dict[str, Parameter], message:
         ("set page_phase 77", "page_phase=77: expected a multiple of 512"),
         ("set fua none", "fua=none: clients were told at connection time"),
         ("set read_us", "usage: set KEY VALUE"),
+        ("smart", "no flash translation layer: the drive was started without op="),
         ("copy", "usage: copy PATH"),
         ("copy here.img", "here.img: expected an absolute path"),
         ('sing "along"', "unknown command; there are: counters"),
