@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Discard the bytes of a device that is held open, in steps. I/O.
+
+A discard is a hint: a drive may round it inwards to its own granules (Documentation/ABI/stable/sysfs-block, discard_granularity).
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import List
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import GIB, MIB, lcm, round_down
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.blank_proof import Progress
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
+
+STEP = 64 * GIB  # one ioctl cannot be interrupted
+
+
+def discard_steps(span: Span, granularity: int, alignment: int) -> List[Span]:
+    """A span of a device in pieces of about STEP bytes, end to end. Only its two ends may cut a granule.
+
+    Every edge between them is ≡ *alignment* (mod *granularity*), both in bytes, which is where the kernel cuts as well (bio_discard_limit()).
+    """
+    inner = [round_down(at - alignment, granularity) + alignment for at in range(span.start + STEP, span.end, STEP)]
+    firsts = [span.start, *(at for at in inner if at > span.start)]
+    return [Span(first, last - first) for first, last in zip(firsts, [*firsts[1:], span.end])]
+
+
+def owned(size: int) -> Span:
+    """What is discarded of a device of *size* bytes: everything between the first and the last MiB, which hold the two copies of the table."""
+    return Span(MIB, max(round_down(size, MIB) - 2 * MIB, 0))
+
+
+def discard_span(node: Node, fd: int, span: Span) -> int:
+    """Discard a span of the open device, step by step. Returns how many bytes: 0 where the device takes no discards.
+
+    Whoever calls has proven the span blank, or may erase it, and holds the device. Raises PlumblineError where a step fails.
+    """
+    limits, done = node.limits, 0
+    if not node.discard_max:
+        return done
+    granularity, alignment = lcm(limits.discard_granularity or 1, limits.logical), max(limits.discard_alignment or 0, 0)
+    if granularity > STEP or alignment % limits.logical:  # no edge between steps could be where such granules are
+        granularity, alignment = limits.logical, 0
+    tell = Progress("discard of %s" % node.path, span.length)
+    for step in discard_steps(span, granularity, alignment):
+        try:
+            block_device.discard(fd, step.start, step.length)
+        except OSError as fault:
+            if fault.errno == errno.EOPNOTSUPP and not done:
+                return done
+            text = "%s: the discard failed at byte %d, after %d of %d bytes: %s; no table was written to it; run again, or set discard: false on the stack"
+            raise PlumblineError(text % (node.path, step.start, done, span.length, fault.strerror or fault)) from fault
+        done += step.length
+        tell(step.length)
+    return done
