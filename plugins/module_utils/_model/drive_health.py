@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a drive says of its health, whoever was asked. Pure data: None means that it was not said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import is_placeholder, wwid_of
+
+
+class Attribute(NamedTuple):
+    """One row of the ATA attribute table. *prefail*: below its threshold the drive expects to fail; *raw*: None for a filler."""
+
+    id: int
+    name: str
+    value: int
+    thresh: int
+    raw: Optional[int]
+    prefail: bool
+    failing: bool  # at or below its threshold now
+
+
+class Health(NamedTuple):
+    """What was read of one drive. *fault*: why nothing was; the members below it then say nothing."""
+
+    fault: str = ""
+    source: str = ""  # smartctl, nvme, storcli, sysfs
+    protocol: str = ""  # ATA, SCSI, NVMe, eMMC
+    model: str = ""
+    serial: str = ""
+    firmware: str = ""
+    wwn: str = ""  # as the kernel writes it: naa.…, eui.…
+    volume: bool = False  # of a controller, and no drive
+    passed: Optional[bool] = None  # the drive's own verdict
+    exit_bits: int = 0  # of smartctl, bits 2 to 7
+    critical_warning: Optional[int] = None  # NVMe, bits
+    spare: Optional[int] = None  # percent left
+    spare_threshold: Optional[int] = None  # percent
+    used: Optional[int] = None  # percent of the rated endurance; whole numbers, above 100 as well
+    used_source: str = ""
+    temperature: Optional[int] = None  # degrees Celsius
+    temperature_limit: Optional[int] = None  # the drive's own
+    counters: Mapping[str, int] = {}
+    attributes: Tuple[Attribute, ...] = ()
+    self_test_passed: Optional[bool] = None  # the latest extended one that came to an end
+    life: Tuple[int, ...] = ()  # eMMC, type A and B: 0 undefined, 1 to 10 tenths of the rated life, 11 past it
+    pre_eol: int = 0  # eMMC: 0 undefined, 1 normal, 2 warning, 3 urgent
+
+    @property
+    def read(self) -> bool:
+        return not self.fault
+
+    @property
+    def key(self) -> str:
+        """By what the drive is known from run to run; empty where it has no stable identity."""
+        if self.wwn:
+            return "wwn:" + self.wwn
+        return "" if is_placeholder(self.serial) else "serial:%s/%s" % (self.model, self.serial)
+
+
+class Reading(NamedTuple):
+    """What is kept of one reading, to compare later ones with. *when*: seconds since 1970."""
+
+    when: int
+    model: str
+    serial: str
+    firmware: str
+    used: Optional[int]
+    counters: Mapping[str, int]
+
+
+class Source(NamedTuple):
+    """Where a drive was read. *names*: the disks that the kernel shows of it; *member*: the type by which a controller's member is addressed."""
+
+    device: str
+    names: Tuple[str, ...] = ()
+    member: str = ""
+
+    @property
+    def kind(self) -> str:
+        """By which way: the kernel, smartctl through a controller, or the controller's tool."""
+        return "member" if self.member and self.member != "storcli" else self.member
+
+
+def same_drive(one: Tuple[Source, Health], other: Tuple[Source, Health]) -> bool:
+    """Whether two readings are of one drive: by WWN, else by serial.
+
+    A serial joins only readings by different ways: controllers exist that give all of their drives one serial, and two disks that the kernel shows
+    are two.
+    """
+    (source, first), (other_source, second) = one, other
+    if first.volume or second.volume:
+        return False
+    if wwid_of(first.wwn) and wwid_of(second.wwn):
+        return first.wwn == second.wwn
+    if is_placeholder(first.serial) or first.serial != second.serial or source.kind == other_source.kind:
+        return False
+    return first.model.startswith(second.model) or second.model.startswith(first.model)
+
+
+def identified(drives: Sequence[Tuple[Source, Health]]) -> Dict[str, Health]:
+    """The drives that were read, by their keys. A key that two have identifies neither: readings of the one say nothing of the other."""
+    count = Counter(health.key for _source, health in drives)
+    return {health.key: health for _source, health in drives if health.read and health.key and count[health.key] == 1}

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a module returns of the health of drives: each drive with its verdict, the findings, and a table for people. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections import Counter
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import Finding
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.firmware_advisories import Advisory
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.health import DriveUse, HealthVerdict, judge_health, mixed_firmware, worst_level
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Reading, Source
+
+
+class StackDrives(NamedTuple):
+    """A stack of the caller: its drives by the kernel's names and by serials."""
+
+    name: str
+    disks: Tuple[str, ...]
+    serials: Tuple[str, ...]
+    new: bool
+    trusts_capacitors: bool
+
+
+class Known(NamedTuple):
+    """What is known beside the drives' words. *rated*: (pattern of a model, bytes that it may be written)."""
+
+    now: int
+    stacks: Sequence[StackDrives] = ()
+    rated: Sequence[Tuple[str, int]] = ()
+    advisories: Sequence[Advisory] = ()
+    histories: Mapping[str, Sequence[Reading]] = {}
+
+
+def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict[str, Any]:
+    """``level``, ``findings``, ``drives`` and ``report``, as the module returns them."""
+    members = any(source.member and health.read for source, health in drives)
+    count = Counter(health.key for _source, health in drives if health.key)
+    told = [_told(source, health, known, members, count[health.key] > 1) for source, health in sorted(drives, key=lambda one: _name(one[0]))]
+    findings = [finding for one in told for finding in one["findings"]]
+    for stack in known.stacks:
+        mixed = mixed_firmware([health for source, health in drives if _belongs(source, health, stack)])
+        if mixed:
+            finding = Finding(mixed.level, "stack", stack.name, mixed.found, mixed.wanted)
+            findings.append(dict(finding.as_dict(), rule=mixed.rule, failing=mixed.failing))
+    return {
+        "level": worst_level([finding["level"] for finding in findings]),
+        "findings": findings,
+        "drives": told,
+        "report": _table(told) + ["%s: %s" % (finding["level"], finding["text"]) for finding in findings],
+    }
+
+
+def _name(source: Source) -> str:
+    """The kernel's name, or where a controller has the drive."""
+    if source.names:
+        return source.names[0]
+    return source.device if source.member in ("", "storcli") else "%s %s" % (source.device, source.member)
+
+
+def _belongs(source: Source, health: Health, stack: StackDrives) -> bool:
+    return bool(set(source.names) & set(stack.disks)) or (bool(health.serial) and health.serial in stack.serials)
+
+
+def _use(source: Source, health: Health, known: Known, members: bool) -> DriveUse:
+    stack = next((one for one in known.stacks if _belongs(source, health, one)), None)
+    rated = next((count for pattern, count in known.rated if fnmatch.fnmatchcase(health.model, pattern)), 0)
+    if stack is None:
+        return DriveUse(rated_bytes=rated, members_read=members)
+    return DriveUse(stack.name, stack.new, stack.trusts_capacitors, rated, members)
+
+
+def _told(source: Source, health: Health, known: Known, members: bool, twice: bool) -> Dict[str, Any]:
+    use, history = _use(source, health, known, members)._replace(identified_twice=twice), known.histories.get(health.key, ())
+    verdict = judge_health(health, known.now, use, history, known.advisories)
+    name = _name(source)
+    return {
+        "key": "" if twice else health.key,
+        **{key: getattr(health, key) for key in ("wwn", "serial", "model", "firmware", "protocol", "read", "source")},
+        "name": name,
+        "device": source.device,
+        "member": source.member,
+        "disks": list(source.names),
+        "stack": use.stack,
+        "failing": verdict.failing,
+        "level": verdict.level,
+        "findings": verdict.findings("%s (%s)" % (name, health.serial) if health.serial else name),
+        "wear": {
+            "used_percent": health.used,
+            "source": health.used_source,
+            "spare_percent": health.spare,
+            "spare_threshold_percent": health.spare_threshold,
+            "life_tenths": list(health.life) or None,
+        },
+        "temperature_celsius": health.temperature,
+        "counters": dict(health.counters),
+        "write_amplification": _amplification(health.counters),
+        "projection": verdict.projection.as_dict() if verdict.projection else None,
+        "baseline": _baseline(verdict, history),
+    }
+
+
+def _amplification(counters: Mapping[str, int]) -> Optional[float]:
+    """Bytes to the flash over bytes from the host; Micron counts pages of the host (247) and of its own (248)."""
+    if counters.get("host_pages"):
+        return round(1 + counters.get("background_pages", 0) / counters["host_pages"], 3)
+    flash, host = counters.get("flash_bytes_written"), counters.get("host_bytes_written")
+    return round(flash / host, 3) if flash and host else None
+
+
+def _baseline(verdict: HealthVerdict, history: Sequence[Reading]) -> Dict[str, Any]:
+    return {
+        "since": history[0].when if history else None,
+        "readings": len(history),
+        "growth": {name: count for name, count in verdict.growth.items() if count},
+        "recent": {name: count for name, count in verdict.recent.items() if count},
+    }
+
+
+def _table(drives: Sequence[Mapping[str, Any]]) -> List[str]:
+    rows = [("drive", "model", "serial", "firmware", "failing", "level", "used %", "spare %", "days left, at least", "hours")]
+    for one in drives:
+        days = one["projection"]["days_min"] if one["projection"] else None
+        numbers = (one["wear"]["used_percent"], one["wear"]["spare_percent"], days, one["counters"].get("power_on_hours"))
+        used, spare, left, hours = ("-" if number is None else "%d" % number for number in numbers)
+        failing = {True: "yes", False: "no", None: "unknown"}[one["failing"]]
+        used, spare = (text if text == "-" else text + " %" for text in (used, spare))
+        rows.append(
+            (one["name"], one["model"], one["serial"], one["firmware"], failing, one["level"], used, spare, left if left == "-" else "≥ " + left, hours)
+        )
+    return table(rows)

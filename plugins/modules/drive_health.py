@@ -1,0 +1,397 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: drive_health
+short_description: Read the health of all drives of a host, and judge it
+version_added: 0.1.0
+description:
+  - Reads ATA, SCSI, NVMe and eMMC drives, and the drives behind RAID controllers, in one call. It returns for each drive whether it fails, how
+    worn it is, how long its rated endurance lasts, its counters, and findings.
+  - RV(drives[].failing) is about the drive. The level of a finding is about whoever wants to build on the drive. Wear alone never makes a drive
+    fail. If a drive was not read, or gives no verdict, RV(drives[].failing) is null.
+  - Sends no command that changes a drive. With O(baseline) the module writes a file on the host.
+options:
+  devices:
+    description:
+      - The whole disks, by names below C(/dev/disk/by-id) or by paths. An empty list means all disks, and all members of the RAID controllers
+        that C(smartctl) can find (MegaRAID, PERC, HPE Smart Array with the driver hpsa).
+    type: list
+    elements: str
+    default: []
+  members:
+    description:
+      - Drives behind controllers that are not found by themselves, such as those of areca, 3ware and aacraid. They are read in addition to
+        O(devices).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: The node of the controller or of its volume, for example C(/dev/sg2).
+        type: str
+        required: true
+      type:
+        description: The type that C(smartctl -d) takes, for example V(areca,3/1), V(3ware,0) or V(aacraid,0,0,4).
+        type: str
+        required: true
+  timeout:
+    description:
+      - How long a tool may take, in seconds, from 1 to 600. All drives are asked at the same time, so that drives that hang cost this once.
+        A drive that does not answer in time is one finding.
+    type: int
+    default: 30
+  baseline:
+    description:
+      - Keep this reading on the host, below C(/var/lib/plumbline/health), at most one a day and 400 for each drive. Later calls compare with
+        what is kept, with or without this option.
+      - Nothing is kept in check mode.
+    type: bool
+    default: false
+  stacks:
+    description: What the drives are for. Some rules are stricter for a drive on which a stack is to be built.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The name of the stack.
+        type: str
+        required: true
+      devices:
+        description: The disks of the stack, by names below C(/dev/disk/by-id) or by paths. They are read in addition to O(devices).
+        type: list
+        elements: str
+        default: []
+      serials:
+        description: The serials of drives of the stack that have no node of their own, behind a RAID controller.
+        type: list
+        elements: str
+        default: []
+      new:
+        description: Whether the stack is still to be built. Media errors and used-up endurance are then errors.
+        type: bool
+        default: false
+      power_loss_protection:
+        description: Whether the stack relies on the capacitors of the drives. Their failure is then an error.
+        type: bool
+        default: false
+  endurance:
+    description: How much the drives are rated for. It is used for RV(drives[].projection).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      model:
+        description: A pattern of the model, such as V(*MZQL2*). The first that fits counts.
+        type: str
+        required: true
+      terabytes_written:
+        description: The rated endurance, in terabytes (10^12 bytes), as data sheets have it (TBW).
+        type: int
+        required: true
+  advisories:
+    description:
+      - Firmware that ends a drive at a known number of power-on hours, in addition to what the collection knows (two advisories of HPE, for
+        32,768 and 40,000 hours).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      models:
+        description: Patterns of models.
+        type: list
+        elements: str
+        required: true
+      fixed_in:
+        description: The first firmware without the fault. Firmware that differs from it in more than the last character is not compared.
+        type: str
+        required: true
+      limit_hours:
+        description: The power-on hours at which the drive fails.
+        type: int
+        required: true
+      text:
+        description: What the advisory says, and where it is.
+        type: str
+        required: true
+  fail_if:
+    description:
+      - When the module fails, V(never), or if a finding has the level V(error), or at least the level V(warning). The failure has all of these
+        findings as its reasons. A reading that is due is kept before.
+      - If this option is given, the task prints RV(report).
+    type: str
+    choices: [never, error, warning]
+    default: never
+  lease:
+    description:
+      - The lease of the run that this call belongs to, as M(plumbline.ssd.stack_plan) returned it. While another run holds the host's lease, no
+        command is sent to any drive, because such commands disturb measurements. Each drive is then returned as not read.
+    type: dict
+    default: {}
+    suboptions:
+      run:
+        description: The run, 32 hexadecimal digits.
+        type: str
+        default: ""
+      digest:
+        description: Not used here.
+        type: str
+        default: ""
+extends_documentation_fragment:
+  - plumbline.ssd.attributes
+  - plumbline.ssd.attributes.actiongroup
+attributes:
+  check_mode:
+    support: full
+    details: Reads the drives, and keeps nothing. C(changed) says whether a reading would be kept.
+  diff_mode:
+    support: none
+notes:
+  - C(smartctl) of smartmontools 7.1 or newer reads the drives. Without it, NVMe drives are asked by their standard health log, and eMMC by
+    sysfs. All other drives are returned as not read.
+  - A drive that has two ways to it, by a RAID controller and as a disk of its own, is returned once.
+  - Measurements that only read take no lease. Do not call this module while such a measurement runs.
+seealso:
+  - module: plumbline.ssd.device_info
+author:
+  - the plumbline.ssd authors (@plumbline)
+"""
+
+EXAMPLES = r"""
+- name: Read all drives, and keep the reading
+  plumbline.ssd.drive_health:
+    baseline: true
+  become: true
+  register: health
+
+- name: Stop before a stack is built on a drive that should not be used
+  plumbline.ssd.drive_health:
+    devices: [nvme-MODEL_SERIAL1, nvme-MODEL_SERIAL2]
+    stacks:
+      - {name: pgdata, devices: [nvme-MODEL_SERIAL1, nvme-MODEL_SERIAL2], new: true}
+    fail_if: error
+  become: true
+"""
+
+RETURN = r"""
+level:
+  description: The worst level of all findings, V(error), V(warning) or V(info). V(ok) without findings.
+  returned: success
+  type: str
+  sample: warning
+findings:
+  description:
+    - The findings of all drives and stacks, the worst of each drive first, each with C(level), C(layer) (V(drive)), C(name) (the drive), C(rule),
+      C(found), C(wanted), C(failing) (whether it makes the drive fail), and C(text), which has all of it in one line.
+  returned: success
+  type: list
+  elements: dict
+drives:
+  description: The drives, ordered by name. Each is there once.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    key:
+      description: By what the drive is known from call to call, its WWN or its model and serial. Empty if it has no stable identity, or
+          if another drive has the same.
+      type: str
+      sample: wwn:naa.5002538e403e1157
+    wwn:
+      description: The WWN as the kernel writes it. Empty if the drive has none.
+      type: str
+    serial:
+      description: The serial.
+      type: str
+    model:
+      description: The model.
+      type: str
+    firmware:
+      description: The firmware.
+      type: str
+    protocol:
+      description: V(ATA), V(SCSI), V(NVMe) or V(eMMC). Empty if not known.
+      type: str
+    name:
+      description: The drive's name in findings. The kernel's name, or the controller's node with the member's type.
+      type: str
+      sample: sda
+    device:
+      description: The node by which the drive was asked.
+      type: str
+    member:
+      description: The type by which a member of a RAID controller was addressed. Empty for other drives.
+      type: str
+      sample: megaraid,8
+    disks:
+      description: The kernel's names of the disks that the drive has, such as the namespaces of an NVMe drive.
+      type: list
+      elements: str
+    stack:
+      description: The stack of O(stacks) to which the drive belongs. Empty if it belongs to none.
+      type: str
+    read:
+      description: Whether anything was read of the drive. If not, the finding V(unread) has the reason, and all values are null or empty.
+      type: bool
+    source:
+      description: Who was asked, V(smartctl), V(nvme) (the drive's health log), V(storcli) or V(sysfs).
+      type: str
+    failing:
+      description: Whether the drive fails. Null if it was not read, or gives no verdict.
+      type: bool
+    level:
+      description: The worst level of the findings of this drive.
+      type: str
+    findings:
+      description: What was found, as in RV(findings).
+      type: list
+      elements: dict
+    wear:
+      description:
+        - C(used_percent) of the rated endurance, in whole percent, and C(source) of that value. C(spare_percent) and C(spare_threshold_percent),
+          the spare blocks that are left. C(life_tenths), for eMMC the registers of both memory types (0 undefined, 1 to 10 tenths of the rated
+          life, 11 past it). Null where the drive does not say, or where nobody knows what this model means by its attributes.
+      type: dict
+    temperature_celsius:
+      description: The temperature now. Null if not known.
+      type: int
+    counters:
+      description:
+        - What the drive counts, as far as it says. Bytes are in C(host_bytes_written) and C(flash_bytes_written), hours in C(power_on_hours),
+          minutes in C(hot_minutes), C(critical_minutes) and C(busy_minutes). All others are numbers of events.
+      type: dict
+    write_amplification:
+      description: Bytes to the flash divided by bytes from the host, over the drive's life. Null if it does not count both.
+      type: float
+    projection:
+      description:
+        - C(days_min) and C(days_max) (null if there is no bound) until the rated endurance is used, if the drive is used as before. C(basis) says
+          from what, V(readings) (at least a week apart), V(lifetime) (one reading) or V(writes) (O(endurance)). Null if nothing is known.
+      type: dict
+    baseline:
+      description:
+        - C(since), the first reading that is kept (seconds since 1970, null if there is none), C(readings), their number, C(growth) of each counter
+          since then, and C(recent) growth since the latest reading that is a week old.
+      type: dict
+report:
+  description: A table for people, then the findings, one line for each item.
+  returned: success, and when the module fails because of O(fail_if)
+  type: list
+  elements: str
+reasons:
+  description: The findings for which the module fails, one line for each.
+  returned: when the module fails because of O(fail_if)
+  type: list
+  elements: str
+"""
+
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, several
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import Member
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.firmware_advisories import Advisory
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import identified
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks, read_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.health_baseline import compare_readings, load_readings, save_reading
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, Run, peek
+from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import Known, StackDrives, health_result
+
+STACK = {
+    "name": {"type": "str", "required": True},
+    "devices": {"type": "list", "elements": "str", "default": []},
+    "serials": {"type": "list", "elements": "str", "default": []},
+    "new": {"type": "bool", "default": False},
+    "power_loss_protection": {"type": "bool", "default": False},
+}
+MEMBER = {"path": {"type": "str", "required": True}, "type": {"type": "str", "required": True}}
+ENDURANCE = {"model": {"type": "str", "required": True}, "terabytes_written": {"type": "int", "required": True}}
+ADVISORY = {
+    "models": {"type": "list", "elements": "str", "required": True},
+    "fixed_in": {"type": "str", "required": True},
+    "limit_hours": {"type": "int", "required": True},
+    "text": {"type": "str", "required": True},
+}
+# Choice → the levels of findings that are a failure.
+FAIL_IF = {"never": (), "error": (ERROR,), "warning": (ERROR, WARNING)}
+
+
+def read_options(params, names):
+    """What the caller knows, for the rules. *names*: path → the kernel's name. Raises PlumblineError for a number that is out of range."""
+    if not 1 <= params["timeout"] <= 600:
+        raise PlumblineError("timeout: %d; wanted 1 to 600 seconds" % params["timeout"])
+    for one in params["members"]:
+        if not one["path"].startswith("/dev/"):
+            raise PlumblineError("members: path '%s'; wanted a node below /dev" % one["path"])
+    for one in params["endurance"]:
+        if not 0 < one["terabytes_written"] < 10**9:
+            raise PlumblineError("endurance: terabytes_written of %s is %d; wanted more than 0" % (one["model"], one["terabytes_written"]))
+    return Known(
+        now=int(time.time()),
+        stacks=[
+            StackDrives(
+                one["name"],
+                tuple(names[device_path(name)] for name in one["devices"]),
+                tuple(one["serials"]),
+                one["new"],
+                one["power_loss_protection"],
+            )
+            for one in params["stacks"]
+        ],
+        rated=[(one["model"], one["terabytes_written"] * 10**12) for one in params["endurance"]],
+        advisories=[Advisory(tuple(one["models"]), one["fixed_in"], one["limit_hours"], one["text"]) for one in params["advisories"]],
+    )
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "devices": {"type": "list", "elements": "str", "default": []},
+            "members": {"type": "list", "elements": "dict", "default": [], "options": MEMBER},
+            "timeout": {"type": "int", "default": 30},
+            "baseline": {"type": "bool", "default": False},
+            "stacks": {"type": "list", "elements": "dict", "default": [], "options": STACK},
+            "endurance": {"type": "list", "elements": "dict", "default": [], "options": ENDURANCE},
+            "advisories": {"type": "list", "elements": "dict", "default": [], "options": ADVISORY},
+            "fail_if": {"type": "str", "choices": list(FAIL_IF), "default": "never"},
+            "lease": LEASE,
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    everything = not params["devices"]
+    asked = [device_path(name) for name in (*params["devices"], *(name for one in params["stacks"] for name in one["devices"]))]
+    warnings = []
+    try:
+        need_root()
+        nodes, names = find_disks(asked, everything)
+        known = read_options(params, names)
+        _lease, held = peek(Run(run=params["lease"]["run"] if params["lease"] else ""))
+        means = DriveMeans(module.get_bin_path, params["timeout"], held)
+        drives = read_drives(means, nodes, [Member(one["path"], one["type"]) for one in params["members"]], everything)
+        same = identified(drives)
+        compared = {key: compare_readings(health, load_readings(key), known.now) for key, health in same.items()}
+        result = health_result(drives, known._replace(histories={key: one.readings for key, one in compared.items()}))
+        warnings += ["the baseline of %s: %s" % (key, one.warning) for key, one in compared.items() if one.warning]
+        due = [key for key, one in compared.items() if one.due and params["baseline"]]
+        for key in due if not module.check_mode else ():
+            save_reading(key, compared[key].readings, same[key], known.now)
+    except PlumblineError as fault:
+        exit_refused(module, fault)
+    unfit = [finding["text"] for finding in result["findings"] if finding["level"] in FAIL_IF[params["fail_if"]]]
+    if unfit and not module.check_mode:
+        exit_refused(module, several("the drives are not as they should be: ", unfit), warnings, report=result["report"])
+    exit_success(module, warnings, changed=bool(due), **result)
+
+
+if __name__ == "__main__":
+    main()

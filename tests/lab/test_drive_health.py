@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The health of drives by the real smartctl on QEMU's ATA, SCSI and NVMe disks, and by stand-ins for one that hangs, dies or prints half."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from labkit.bench import Bench, Disk
+from labkit.harness import Harness
+from labkit.specs import said
+from plumblab.errors import LabError
+from plumblab.qmp import Qmp
+
+BUSES = {"ata": "sata", "scsi": "scsi", "nvme": "nvme"}
+DISKS = [{"name": f"dh{kind}", "bus": bus, "size": "64MiB", "serial": f"DH{kind.upper()}1"} for kind, bus in BUSES.items()]
+HOME = "/var/tmp/plumbline-smartctl"  # /run is mounted noexec
+KEPT = "/var/lib/plumbline/health"
+BITS = ("spare_low", "temperature", "unreliable", "read_only", "backup_failed")
+
+
+@pytest.fixture(scope="module")
+def drives(bench: Bench) -> Iterator[Bench]:
+    """One of each kind, which has to be there at boot, since QEMU plugs in no SATA disk."""
+    bench.replace(DISKS, restart=True)
+    yield bench
+    bench.down()
+
+
+def read(harness: Harness, *disks: Disk, tool: str = "", check: bool = False, **options: Any) -> dict[str, Any]:
+    """The result of the module; *tool*: what stands in for smartctl."""
+    env = None
+    if tool:
+        harness.must(f"mkdir -p {HOME}; cat > {HOME}/smartctl <<'END'\n#!/bin/sh\n{tool}\nEND\nchmod 755 {HOME}/smartctl")
+        env = {"PATH": f"{HOME}:/usr/sbin:/usr/bin:/sbin:/bin"}
+    result = harness.module("drive_health", {"devices": [disk.by_id for disk in disks], **options}, check=check, env=env)
+    assert not result["failed"], said(result)
+    assert not result["traceback"]
+    return result
+
+
+def only(result: dict[str, Any]) -> dict[str, Any]:
+    (drive,) = result["drives"]
+    return dict(drive)
+
+
+def rules(drive: dict[str, Any]) -> list[str]:
+    return [finding["rule"] for finding in drive["findings"]]
+
+
+def warn(bench: Bench, disk: Disk, bits: int) -> None:
+    """Set the critical warning of a QEMU NVMe drive that runs."""
+    with Qmp(bench.paths.qmp) as qmp:
+        qmp.command("qom-set", {"path": f"/machine/peripheral/{disk.name}", "property": "smart_critical_warning", "value": bits})
+
+
+def test_all_drives_of_the_host(harness: Harness, drives: Bench) -> None:
+    """The virtual disk of the root cannot be asked, which is a finding and no verdict; nothing is written."""
+    with drives.untouched():
+        result = read(harness)
+    found = {drive["serial"]: drive for drive in result["drives"]}
+    for kind, protocol, failing in (("ata", "ATA", False), ("nvme", "NVMe", False)):
+        drive = found[drives.disks[f"dh{kind}"].serial]
+        assert (drive["protocol"], drive["read"], drive["failing"], drive["source"]) == (protocol, True, failing, "smartctl"), drive
+        assert drive["key"] and drive["temperature_celsius"] is not None
+    scsi = found[drives.disks["dhscsi"].serial]
+    assert (scsi["protocol"], scsi["failing"]) == ("SCSI", None), scsi  # scsi-hd has no page of informational exceptions
+    root = next(drive for drive in result["drives"] if drive["device"] == "/dev/vda")
+    assert (root["read"], root["failing"], rules(root)) == (False, None, ["unread"])
+    assert result["level"] == "warning" and result["changed"] is False
+
+
+def test_spare_and_wear_that_are_not_reported(harness: Harness, drives: Bench) -> None:
+    """QEMU: 0 of 0."""
+    drive = only(read(harness, drives.disks["dhnvme"]))
+    assert (drive["wear"]["spare_percent"], drive["wear"]["spare_threshold_percent"], drive["failing"]) == (0, 0, False)
+
+
+@pytest.mark.parametrize("way", ["smartctl", "nvme"])
+def test_each_critical_warning_is_found_by_the_next_call_and_gone_when_reset(harness: Harness, drives: Bench, way: str) -> None:
+    disk = drives.disks["dhnvme"]
+    if way == "nvme":
+        harness.must("mv /usr/sbin/smartctl /usr/sbin/smartctl.away")
+    try:
+        for bit, rule in enumerate(BITS):
+            warn(drives, disk, 1 << bit)
+            drive = only(read(harness, disk))
+            # smartctl calls every warning a failed status, and the log alone none.
+            assert drive["source"] == way and rule in rules(drive), (bit, drive["findings"])
+            assert drive["failing"] is (True if way == "smartctl" or bit in (0, 2, 3) else None)
+            warn(drives, disk, 0)
+            drive = only(read(harness, disk))
+            assert drive["failing"] is False and not set(rules(drive)) & {*BITS, "status"}
+        warn(drives, disk, 16)
+        stack = {"name": "pgdata", "devices": [disk.by_id], "power_loss_protection": True}
+        level = {finding["rule"]: finding["level"] for finding in only(read(harness, disk, stacks=[stack]))["findings"]}
+        assert level["backup_failed"] == "error"
+    finally:
+        warn(drives, disk, 0)
+        harness.run("test ! -e /usr/sbin/smartctl.away || mv /usr/sbin/smartctl.away /usr/sbin/smartctl")
+
+
+def test_a_scsi_drive_that_predicts_its_failure(harness: Harness, drives: Bench) -> None:
+    """scsi_debug: the TEST bit of its page of informational exceptions (1Ch)."""
+    with drives.scsi_debug(1, size_mib=32) as (disk,):
+        assert only(read(harness, disk))["failing"] is False
+        harness.must(f"sdparm --quiet --set=TEST=1 {disk.path}")
+        drive = only(read(harness, disk))
+        assert drive["failing"] is True and rules(drive)[0] == "status", drive
+
+
+def test_a_baseline_is_kept_once_a_day_and_compared(harness: Harness, drives: Bench) -> None:
+    disk = drives.disks["dhnvme"]
+    harness.must(f"rm -rf {KEPT}")
+    assert read(harness, disk, baseline=True, check=True)["changed"] is True and harness.run(f"ls {KEPT}")[1] == ""
+    assert [read(harness, disk, baseline=True)["changed"] for _turn in range(2)] == [True, False]
+    assert harness.must(f"stat -c %a {KEPT}/*").split() == ["600"]
+    (line,) = harness.must(f"cat {KEPT}/*").splitlines()
+    assert json.loads(line)["serial"] == disk.serial
+    assert only(read(harness, disk))["baseline"]["readings"] == 1
+    harness.must(rf"""sed -i 's/"power_cycles": [0-9]*/"power_cycles": 99999/' {KEPT}/*""")
+    assert "power_cycles fell from 99999" in str(read(harness, disk)["warnings"])
+    harness.must(f"rm -rf {KEPT}")
+
+
+REAL = 'exec /usr/sbin/smartctl "$@"'
+STAND_INS = {
+    "hang": ("exec sleep 1000", "did not end within"),
+    "crash": ("kill -SEGV $$", "ended by signal 11"),
+    "half": ('/usr/sbin/smartctl "$@" | head -c 300', "no complete JSON"),
+    "nothing": ("exit 0", "no complete JSON"),
+    "refused": ("exit 2", "read nothing"),
+    "not-json": ("echo hello", "no complete JSON"),
+}
+
+
+@pytest.mark.parametrize("what", STAND_INS)
+def test_one_that_fails_is_one_finding_and_the_rest_are_judged(harness: Harness, drives: Bench, figure: Any, what: str) -> None:
+    """By default a hang costs 30 s."""
+    disk, other = drives.disks["dhata"], drives.disks["dhnvme"]
+    doing, words = STAND_INS[what]
+    before = harness.seconds
+    result = read(harness, disk, other, tool=f'case "$*" in *{disk.path}) {doing} ;; *) {REAL} ;; esac')
+    figure(f"drive health, {what}", seconds=round(harness.seconds - before, 1))
+    found = {drive["serial"]: drive for drive in result["drives"]}
+    bad = found[disk.serial]
+    assert (bad["read"], bad["failing"], rules(bad)) == (False, None, ["unread"]) and words in bad["findings"][0]["found"]
+    assert (found[other.serial]["read"], found[other.serial]["failing"]) == (True, False)
+    assert harness.run("pgrep -f 'sleep 1000'")[0] == 1, "what hung was left behind"
+
+
+def test_a_replayed_drive(harness: Harness, drives: Bench) -> None:
+    """A worn drive with media errors, on an old stack and on one to be built."""
+    disk = drives.disks["dhata"]
+    log = {"critical_warning": 0, "percentage_used": 100, "media_errors": 7, "power_on_hours": 20000, "available_spare": 90, "available_spare_threshold": 10}
+    worn = {
+        "smartctl": {"exit_status": 0},
+        "device": {"protocol": "NVMe"},
+        "model_name": "<script>",
+        "serial_number": "WORN1",
+        "smart_status": {"passed": True},
+        "nvme_smart_health_information_log": log,
+    }
+    tool = f"cat <<'X'\n{json.dumps(worn)}\nX"
+    old = only(read(harness, disk, tool=tool))
+    assert (old["failing"], old["level"], old["projection"]["days_min"], old["serial"]) == (False, "warning", 0, "WORN1")
+    new = only(read(harness, disk, tool=tool, stacks=[{"name": "pgdata", "devices": [disk.by_id], "new": True}]))
+    assert (new["failing"], new["level"]) == (False, "error")
+    assert {finding["rule"] for finding in new["findings"] if finding["level"] == "error"} == {"media_errors", "wear"}
+
+
+def test_while_a_run_has_the_host_no_command_is_sent(harness: Harness, drives: Bench) -> None:
+    disk = drives.disks["dhnvme"]
+    run = "0123456789abcdef" * 2
+    boot = harness.must("cat /proc/sys/kernel/random/boot_id").strip()
+    now = float(harness.must("python3 -c 'import time; print(time.clock_gettime(time.CLOCK_BOOTTIME))'"))
+    lease = {
+        "run": run, "controller": "a test", "process": "", "digest": "", "boot": boot, "pid": 0, "started": 0, "taken": now, "renewed": now,
+        "grace": 600, "since": "2026-01-01T00:00:00Z", "free": False,
+    }  # fmt: skip
+    harness.must(f"mkdir -p -m 0700 /run/plumbline; echo '{json.dumps(lease)}' > /run/plumbline/lease.json")
+    try:
+        drive = only(read(harness, disk, tool=f"touch {HOME}/asked; {REAL}"))
+        assert (drive["read"], rules(drive)) == (False, ["unread"]) and "another run has this host" in drive["findings"][0]["found"]
+        assert harness.run(f"test -e {HOME}/asked")[0] == 1
+        assert only(read(harness, disk, lease={"run": run}))["read"] is True
+    finally:
+        harness.must(f"rm -f /run/plumbline/lease.json {HOME}/asked")
+
+
+def test_refused_options(harness: Harness, drives: Bench) -> None:
+    gone = harness.module("drive_health", {"devices": ["nvme-NONE_1"]})
+    assert gone["failed"] and gone["msg"].startswith("device /dev/disk/by-id/nvme-NONE_1 is not there")
+    late = harness.module("drive_health", {"timeout": 0})
+    assert late["failed"] and late["msg"] == "timeout: 0; wanted 1 to 600 seconds"
+
+
+def test_a_member_of_a_megaraid_is_read_once(harness: Harness, drives: Bench, figure: Any) -> None:
+    """QEMU's megasas, where it answers smartctl's pass-through."""
+    with Qmp(drives.paths.qmp) as qmp:
+        try:
+            qmp.command("blockdev-add", {"driver": "null-co", "node-name": "node-mega", "size": 64 << 20, "read-zeroes": True})
+            qmp.command("device_add", {"driver": "megasas-gen2", "id": "mega", "bus": "port13"})
+            qmp.command(
+                "device_add", {"driver": "scsi-hd", "id": "megadisk", "bus": "mega.0", "drive": "node-mega", "serial": "DHMEGA1", "scsi-id": 0, "lun": 0}
+            )
+        except LabError as fault:
+            pytest.skip(f"QEMU has no megasas to plug in: {fault}")
+    code, _out, _err = harness.run(
+        "modprobe megaraid_sas; for i in $(seq 30); do grep -l megaraid_sas /sys/class/scsi_host/*/proc_name && exit; sleep 1; done; exit 1"
+    )
+    scan = harness.run("smartctl --scan --json=c; ls -l /dev/bus /dev/megaraid_sas_ioctl_node; lsscsi 2>/dev/null; dmesg | grep -i megaraid | tail -15")[1]
+    if code or "megaraid," not in scan:
+        pytest.skip(f"the guest finds no member behind QEMU's megasas: {scan[-1500:]}")
+    found = [drive for drive in read(harness)["drives"] if "megaraid" in drive["member"]]
+    figure("drive health, megasas", members=[[drive["member"], drive["read"], drive["failing"], rules(drive), drive["serial"]] for drive in found])
+    assert found, scan
+    assert all(drive["read"] or rules(drive) == ["unread"] for drive in found)

@@ -1,0 +1,60 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plays against a host that is an interpreter which returns prepared answers, and notes the calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+HOST = '''#!%s -I
+"""In place of the host's Python: notes the call, and prints the next answer of that module; the last one is repeated."""
+import json, os, re, sys
+text = sys.stdin.read()
+name = re.search(r"^ansible_module='([a-z_.]+)'", text, re.M).group(1).rpartition(".")[2]
+params = re.search(r"^params=(.*),$", text, re.M).group(1)
+args = json.loads(eval(params))["ANSIBLE_MODULE_ARGS"]
+calls = os.path.join(os.path.dirname(__file__), "calls")
+before = [json.loads(line)[0] for line in open(calls)] if os.path.exists(calls) else []
+with open(calls, "a") as log:
+    log.write(json.dumps([name, {key: value for key, value in args.items() if not key.startswith("_")}]) + "\\n")
+answers = json.load(open(os.path.join(os.path.dirname(__file__), "answers")))[name]
+answer = answers[min(before.count(name), len(answers) - 1)]
+print(json.dumps(dict({"changed": False}, **answer)))
+sys.exit(1 if answer.get("failed") else 0)
+'''
+PLAY = """
+- hosts: all
+  gather_facts: false
+  tasks: %s
+"""
+
+
+def play(place, answers_of, tasks, *words, **variables):
+    """Run a play against prepared hosts, each with its answers by module; (return code, what it printed, host → the calls with their arguments)."""
+    hosts = {}
+    for name, answers in answers_of.items():
+        folder = place / name
+        folder.mkdir()
+        (folder / "answers").write_text(json.dumps(answers))
+        (folder / "python").write_text(HOST % sys.executable)
+        (folder / "python").chmod(0o755)
+        hosts[name] = {"ansible_python_interpreter": str(folder / "python")}
+    given = {"ansible_connection": "local", "ansible_pipelining": True, **variables}
+    (place / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": given}}))
+    (place / "play.yml").write_text(PLAY % json.dumps(tasks))
+    (place / "ansible.cfg").write_text("[defaults]\nretry_files_enabled = False\n")
+    argv = ["ansible-playbook", "-i", str(place / "hosts.json"), *words, str(place / "play.yml")]
+    env = dict(os.environ, ANSIBLE_NOCOLOR="1", ANSIBLE_DEPRECATION_WARNINGS="0", ANSIBLE_CONFIG=str(place / "ansible.cfg"))
+    done = subprocess.run(argv, cwd=place, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+    calls = {}
+    for name in hosts:
+        log = place / name / "calls"
+        found = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        calls[name] = [call for call in found if call[0] != "setup"]
+    return done.returncode, done.stdout, calls
