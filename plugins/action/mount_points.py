@@ -7,20 +7,11 @@
 
 from __future__ import annotations
 
-from ansible.plugins.action import ActionBase
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import print_report
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ReportingAction
 
 
-class ActionModule(ActionBase):
-    """Passes the task to the module."""
+class ActionModule(ReportingAction):
+    """What was mounted, or else what was read back."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = True
-    _supports_async = True
-
-    def run(self, tmp=None, task_vars=None):
-        super().run(tmp, task_vars)
-        result = self._execute_module(module_args=self._task.args, task_vars=task_vars, wrap_async=self._task.async_val)
-        report = result.pop("report", None) or (result.get("reading") or {}).get("report")
-        print_report(self._display, task_vars["inventory_hostname"], report)
-        return result
+    def report_of(self, result):
+        return result.pop("report", None) or (result.get("reading") or {}).get("report")

@@ -19,7 +19,8 @@ description:
     the digest was given, erases the device, and then proves it blank like any other.
   - Writes the first device only after all devices have passed. Each device gets a GPT with one partition that begins at exactly the
     planned byte. The plan chose the GUID and the name of the partition beforehand.
-  - Discards the reserve, which is the free space behind the partition. The last MiB with the backup table is not discarded.
+  - Discards everything between the first and the last MiB of a device that it has just proven blank, in steps of 64 GiB, and then writes the
+    table. The host's log says how far it is. See O(devices[].discard).
   - Waits until the kernel and udev show the partition, and fails if they show anything else than was asked.
 options:
   devices:
@@ -107,6 +108,12 @@ options:
         type: list
         elements: int
         default: []
+      discard:
+        description:
+          - Discard the device after the proof and before its table is written, and discard it as a part of an erase. Nothing is discarded of a
+            device without a passed proof, of one whose table was begun by an interrupted run, or if the device takes no discards.
+        type: bool
+        default: true
       erase:
         description:
           - The digest of the device's contents. With this digest the plan allowed the module to erase the device first. Empty for a
@@ -189,6 +196,9 @@ partitions:
       type: int
     length_bytes:
       description: The length of the partition, in bytes.
+      type: int
+    discarded_bytes:
+      description: The number of bytes that were discarded before the table was written.
       type: int
     erased:
       description: What the module erased from the device, one line each.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: device_info
-short_description: Read SSDs - identity, geometry with its sources, and what occupies them
+short_description: Read SSDs - identity, geometry with its sources, links, and what occupies them
 version_added: 0.1.0
 description:
   - Reads whole disks. Each number of the geometry has a source and a confidence, because drives, bridges and controllers do not always
@@ -105,6 +105,37 @@ devices:
       description: What the kernel believes about the write cache. The state in the drive may differ.
       type: str
       sample: write back
+    link:
+      description:
+        - The links between the host and the disk, from the host on, in C(links). They are PCIe links of every bridge on the way, SAS links with
+          those of expanders, and SATA links. The list is empty if nothing is known of them, as for most virtual disks.
+        - Each link has C(kind) (V(PCIe), V(SAS) or V(SATA)), the ends C(host) and C(drive) with C(name) and the C(speed) and C(width) that the
+          end can do, the negotiated C(speed) and C(width), and C(target), what both ends can do. A speed is that of one lane, in Mb/s
+          (PCIe MT/s). A width is a number of lanes. What is not known is null.
+        - C(limit) is the most that the host's end may negotiate now, if the kernel or somebody set such a limit.
+        - C(below) says whether less was negotiated than both ends can do. It is null if that is not known. C(payload_bytes) is how many bytes
+          of data per second the link carries.
+        - C(findings) has what is wrong, in the shape of RV(plumbline.ssd.stack_info#module:findings).
+        - If a link is below its target, the module reads the first MiB of the disk for up to 0.25 s, and reads the link meanwhile. An idle
+          PCIe link can be slower than it is under load.
+      type: dict
+      sample:
+        links:
+          - kind: SATA
+            host: {name: ata1, speed: 6000, width: null}
+            drive: {name: "", speed: 6000, width: null}
+            speed: 3000
+            width: 1
+            limit: null
+            target: {speed: 6000, width: null}
+            below: true
+            payload_bytes: 279000000
+        findings:
+          - level: warning
+            layer: link
+            name: sda
+            found: "SATA 3.0 Gb/s at ata1: both ends can do more"
+            wanted: "6.0 Gb/s: another cable, bay or port (some controllers have ports of 3.0 Gb/s beside those of 6.0)"
     partitions:
       description:
         - The entries of the partition table, with C(number), C(name), C(type), C(guid), C(start_bytes), C(size_bytes), C(phase) (the
@@ -118,7 +149,7 @@ devices:
       type: list
       elements: dict
 report:
-  description: A table for people, with a heading and one line for each disk.
+  description: A table for people, with a heading and one line for each disk, and a line for each finding on a link.
   returned: success
   type: list
   elements: str
@@ -132,8 +163,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import as_facts, state_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.link import judge_links
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import rate_text
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import missing_devices
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
@@ -144,6 +177,7 @@ def describe(seen, devno):
     node, geometry = seen.nodes[devno], seen.geometries[devno]
     found = seen.tables.get(devno)
     reasons = guards.write_reasons(seen, node)
+    links = seen.drive_links.get(devno, ())
     return {
         "name": node.name,
         "links": sorted(link for link, number in seen.links.items() if number == devno),
@@ -153,6 +187,10 @@ def describe(seen, devno):
         "queue": node.limits._asdict(),
         "write_cache": as_facts(seen.caches.get(devno), node.write_cache),
         "write_cache_belief": node.write_cache,
+        "link": {
+            "links": [link.as_dict() for link in links],
+            "findings": [finding.as_dict() for finding in judge_links({node.name: links})],
+        },
         "partitions": [
             {
                 "number": entry.number,
@@ -172,7 +210,7 @@ def describe(seen, devno):
 
 def report(devices):
     """A table for people."""
-    rows = [("device", "model", "serial", "size", "block", "grain", "source of the grain", "write cache", "state")]
+    rows = [("device", "model", "serial", "size", "block", "grain", "source of the grain", "write cache", "link", "state")]
     for device in devices:
         geometry, identity = device["geometry"], device["identity"]
         state = ", ".join(dict.fromkeys(reason["name"] for reason in device["occupied"])) or "free"
@@ -180,8 +218,9 @@ def report(devices):
         source = geometry["grain"]["source"].split(":")[0]
         cache = state_of(WriteCache(present=device["write_cache"]["present"], enabled=device["write_cache"]["enabled"]))
         block = str(geometry["logical"]["value"])
-        rows.append((device["name"], identity["model"], identity["serial"], human(device["size_bytes"]), block, grain, source, cache, state))
-    return table(rows)
+        link = next(("%s %s" % (one["kind"], rate_text(one["kind"], one["speed"], one["width"])) for one in reversed(device["link"]["links"])), "-")
+        rows.append((device["name"], identity["model"], identity["serial"], human(device["size_bytes"]), block, grain, source, cache, link, state))
+    return table(rows) + ["%s: %s" % (found["level"], found["text"]) for device in devices for found in device["link"]["findings"]]
 
 
 def main():

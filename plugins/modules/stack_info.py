@@ -19,6 +19,8 @@ description:
   - If the data of a stack ends up off the grain, a finding names the one layer that causes this.
   - Findings of the layers C(mount) and C(write_cache) say which data a power cut or a crash would take. They follow from the drives'
     write caches, the options of the mount, and fstab. Findings of the layer C(ext4) concern the filesystem itself.
+    Findings of the layer C(link) name a link to a disk that runs slower than both of its ends can, or a port that is slower than its disk.
+  - Findings of the layer C(trim) say which layer keeps discards (TRIM) from the drives. They are warnings.
   - If a risk of a filesystem was accepted when it was mounted, the record on the host says so, and the report shows the risk as accepted.
   - Only reads. The module mounts, activates and changes nothing, and writes nothing to probe a device.
 options:
@@ -92,7 +94,7 @@ stacks:
       elements: str
 findings:
   description:
-    - The findings of all stacks, each with C(level) (V(error) or V(warning)), C(layer), C(name), C(found), C(wanted) and C(text), which
+    - The findings of all stacks, each with C(level) (V(error), V(warning) or V(info)), C(layer), C(name), C(found), C(wanted) and C(text), which
       has all of it in one line.
   returned: success
   type: list

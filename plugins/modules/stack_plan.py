@@ -20,6 +20,8 @@ description:
     rebuilt. The refusal has all reasons at once. A refused plan has no steps.
   - Refuses mount options by which an acknowledged write can be lost on the devices of the volume, unless the stack accepts the risk by
     name. The collection's guide on durability has the whole table.
+  - Refuses to build on a device whose link carries half of what both ends can do, or less, unless the stack accepts C(slow_link). What is
+    less wrong with a link is a finding.
   - Returns the static proof of every existing volume, which is the absolute start and the phase of each layer on each leg. A leg is a
     device's part in a stripe. The phase is an address modulo the grain, the unit in which the flash takes a write.
 options:
@@ -197,8 +199,8 @@ stacks:
       elements: dict
     findings:
       description:
-        - What is wrong, with C(level) (V(error) or V(warning)), the C(layer), its C(name), what was C(found), what is C(wanted), and all of
-          it in one line as C(text).
+        - What is wrong, with C(level) (V(error), V(warning) or V(info)), the C(layer), its C(name), what was C(found), what is C(wanted),
+          and all of it in one line as C(text).
       type: list
       elements: dict
     accepted:
@@ -256,7 +258,8 @@ verify:
   returned: success
   type: dict
 findings:
-  description: The findings of all stacks.
+  description:
+    - The findings of all stacks. For a stack that is still to be built, these are the findings of the layer C(link) on its devices.
   returned: success
   type: list
   elements: dict

@@ -11,8 +11,8 @@ module: stack_proof
 short_description: Judge what was measured of a host's stacks, and keep the verdict on the host
 version_added: 0.1.0
 description:
-  - Takes the results of M(plumbline.ssd.offset_sweep), M(plumbline.ssd.throughput) and M(plumbline.ssd.sync_latency), and reduces them to
-    one verdict for each stack, the worst of all.
+  - Takes the results of M(plumbline.ssd.offset_sweep), M(plumbline.ssd.throughput), M(plumbline.ssd.sync_latency) and
+    M(plumbline.ssd.fstrim_proof), and reduces them to one verdict for each stack, the worst of all.
   - Keeps the verdict below C(/var/lib/plumbline/proof), readable by root only, together with all figures. M(plumbline.ssd.stack_plan) reads
     it there. A stack that was proven is therefore not measured again until the stack, one of its devices or a threshold changes.
   - Keeps the results of writes in the record, because writes cannot be measured again after a filesystem exists. A stack whose writes

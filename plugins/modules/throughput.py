@@ -133,6 +133,7 @@ attributes:
 notes:
   - The rates are those of a burst. They are not those of the steady state that a drive reaches after hours of writing.
   - A bad verdict does not fail the module.
+  - If a sequential read fills a link to a leg, the report says that the leg is link-bound. The verdict is the same with and without that.
   - The guide on throughput describes where the interval comes from, and what it assumes.
 seealso:
   - module: plumbline.ssd.offset_sweep
@@ -227,6 +228,45 @@ jobs:
       description: The part of each leg in the raw rate.
       type: list
       elements: dict
+    links:
+      description:
+        - Of the job V(seq_read), the links on the way to the legs, each with what the legs behind it read together. Other jobs have none, and
+          neither has a reused baseline. A link whose speed is not known is left out.
+      type: list
+      elements: dict
+      contains:
+        kind:
+          description: V(PCIe), V(SAS) or V(SATA).
+          type: str
+        host:
+          description: The end of the link that is nearer to the host.
+          type: str
+        drive:
+          description: The other end. Empty for a SATA drive.
+          type: str
+        negotiated:
+          description: The kind, speed and width of the link.
+          type: str
+          sample: SATA 3.0 Gb/s
+        legs:
+          description: The legs behind the link.
+          type: list
+          elements: str
+        read_mib_s:
+          description: What these legs read together, in MiB per second.
+          type: float
+        payload_mib_s:
+          description: How much data the link carries, in MiB per second, without its line code and its protocol.
+          type: float
+        share:
+          description: The first divided by the second.
+          type: float
+        link_bound:
+          description: Whether that share is at least 0.85. The link then limits these legs, whatever their alignment is.
+          type: bool
+    link_bound:
+      description: Whether any of RV(jobs[].links) is link-bound. Null if there is none.
+      type: bool
 legs:
   description: The raw devices, and which of their bytes were loaded.
   returned: success
@@ -325,7 +365,7 @@ def main():
             result = measure(runner(module), wanted, names, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    jobs = [throughput_as_dict(name, found) for name, found in result.jobs]
+    jobs = [throughput_as_dict(name, found, result.links) for name, found in result.jobs]
     exit_success(
         module,
         warnings,
@@ -342,7 +382,7 @@ def main():
         seconds=round(result.seconds, 2),
         nomerges=result.nomerges,
         baseline=result.baseline,
-        report=report_throughput(", ".join(result.volumes), result.jobs, result.notes),
+        report=report_throughput(", ".join(result.volumes), result.jobs, result.notes, result.links),
     )
 
 

@@ -65,7 +65,7 @@ DECLARED: tuple[tuple[str, tuple[str, ...]], ...] = (
 BY_FOLDER: Mapping[str, tuple[str, ...]] = {
     "tests/unit/plugins/modules/test_documentation.py": ("plugins/modules/*", "plugins/doc_fragments/*", "roles/*"),
     "tests/unit/plugins/modules/test_templates.py": ("roles/*", "playbooks/*", "plugins/modules/*"),
-    "tests/unit/roles/test_build.py": ("roles/*", "plugins/action/*", "plugins/plugin_utils/*"),
+    "tests/unit/roles/plays.py": ("roles/*", "plugins/action/*", "plugins/plugin_utils/*"),
     "tests/unit/plugins/module_utils/test_house.py": ("plugins/modules/*", "plugins/module_utils/*"),
     "tests/unit/plugins/module_utils/test_hostile.py": ("plugins/modules/*",),
     "tests/unit/plugins/module_utils/builder.py": ("tests/unit/fixtures/*",),

@@ -76,7 +76,7 @@ def read(
         "digest": plan.digest if plan.steps else "",
         "missing_packages": sorted(set(plan.missing_packages + packages_of(seen, load_tools))),
         "stacks": [one.as_dict() for one in views],
-        "findings": [finding.as_dict() for one in views for finding in one.findings],
+        "findings": [finding.as_dict() for finding in [found for one in views for found in one.findings] + plan.findings],
         "proofs": proven,
         "verify": verify.as_dict() if verify else {},
         "report": steps_report(plan) + [line for one in views for line in view_report(one)] + [proof["state"] for proof in proven],

@@ -16,6 +16,7 @@ import re
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._change import trim
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import partition_table
@@ -26,7 +27,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.blank_proof impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import FeedRunner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import erase, guards, unfinished_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import ownership
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import backups as records_backups
@@ -82,6 +84,7 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
     check_devices(devices)
     held: List[int] = []
     backups: List[str] = []
+    discarded: Dict[str, int] = {}
     try:
         for device in devices:
             held.append(_open_alone(device["device"], check))
@@ -91,11 +94,13 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
                 backups += records_backups.keep_device(lambda argv: run(argv, ""), proven.seen, proven.seen.paths[device["device"]], bool(device["erase"]))
             for device, fd in zip(devices, held):
                 if device in proven.todo:
+                    node = proven.seen.nodes[proven.seen.paths[device["device"]]]
                     if device["erase"]:
-                        _clear(device, fd, _proof_job(proven.seen, device, fd))
-                        records_backups.note_erasure(proven.seen.nodes[proven.seen.paths[device["device"]]].identity.key, device["erase"])
-                    # The table comes last: with it the device is done, and nobody looks at its reserve again.
-                    _discard_reserve(device, fd)
+                        _clear(device, node, fd, _proof_job(proven.seen, device, fd))
+                        records_backups.note_erasure(node.identity.key, device["erase"])
+                    # The table comes last: a device that has a part of it was discarded before, and is not discarded again.
+                    if device["discard"] and not device["unfinished"]:
+                        discarded[device["device"]] = trim.discard_span(node, fd, trim.owned(node.size))
                     _write(run, device, fd)
                 _reread(device, fd)
     except OSError as fault:
@@ -106,7 +111,8 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
     if check:
         return [], []
     _settle(run)
-    return [dict(_read_back(run, device), erased=device["removes"] if device in proven.todo else []) for device in devices], backups
+    done = [{"erased": device["removes"] if device in proven.todo else [], "discarded_bytes": discarded.get(device["device"], 0)} for device in devices]
+    return [dict(_read_back(run, device), **what) for device, what in zip(devices, done)], backups
 
 
 def _reread(device: Mapping[str, Any], fd: int) -> None:
@@ -220,14 +226,16 @@ def _proof_job(seen: Observation, device: Mapping[str, Any], fd: int) -> Dict[st
     }
 
 
-def _clear(device: Mapping[str, Any], fd: int, job: Dict[str, Any]) -> None:
+def _clear(device: Mapping[str, Any], node: Node, fd: int, job: Dict[str, Any]) -> None:
     """Erase a device that we hold, and leave it as blank as any other that gets a table.
 
     A discard is quick, and most SSDs return zeros afterwards; but it is a hint, so both ends and the places where volumes
     begin are zeroed in any case, and where the blank proof still finds something, all of the device is.
     """
     size = device["size_bytes"]
-    _try_discard(fd, size)
+    if device["discard"]:
+        with contextlib.suppress(PlumblineError):  # what is not discarded is zeroed
+            trim.discard_span(node, fd, Span(0, size))
     ends = min(PROOF_END, size)
     places = [(0, ends), (size - ends, ends)]
     places += [(start // MIB * MIB, min(2 * MIB, size - start // MIB * MIB)) for start in device["probe_starts"] if start < size]
@@ -244,12 +252,6 @@ def _clear(device: Mapping[str, Any], fd: int, job: Dict[str, Any]) -> None:
         raise PlumblineError("%s was erased, and does not read as blank: %s; no table was written" % (device["device"], faults[0]))
 
 
-def _try_discard(fd: int, size: int) -> None:
-    """Discard everything, where the device knows how. What it refuses is zeroed."""
-    with contextlib.suppress(OSError):
-        block_device.discard(fd, 0, size)
-
-
 def _write(run: FeedRunner, device: Mapping[str, Any], fd: int) -> None:
     """Let sfdisk write the table. It neither wipes nor rereads: the proof left nothing to wipe, and we hold the disk."""
     argv = ["sfdisk", "--no-reread", "--no-tell-kernel", "--wipe", "never", "--wipe-partitions", "never", "--quiet", device["device"]]
@@ -257,20 +259,6 @@ def _write(run: FeedRunner, device: Mapping[str, Any], fd: int) -> None:
     if code:
         raise PlumblineError("sfdisk could not write the table of %s: %s" % (device["device"], err.strip() or "return code %d" % code))
     os.fsync(fd)
-
-
-def _discard_reserve(device: Mapping[str, Any], fd: int) -> None:
-    """Tell the flash that the reserve is free, but for the last MiB with the backup table."""
-    end = device["size_bytes"] // MIB * MIB - MIB
-    length = end - device["end_bytes"]
-    name = os.path.basename(os.path.realpath(device["device"]))
-    if length <= 0 or sysfs.read_text("/sys/class/block/%s/queue/discard_max_bytes" % name) in ("", "0"):
-        return
-    try:
-        block_device.discard(fd, device["end_bytes"], length)
-    except OSError as fault:
-        if fault.errno != errno.EOPNOTSUPP:
-            raise
 
 
 def _read_back(run: FeedRunner, device: Mapping[str, Any]) -> Dict[str, Any]:

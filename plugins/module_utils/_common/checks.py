@@ -43,6 +43,12 @@ def choice(value: Any, valid: Sequence[str], where: str) -> str:
     return str(value)
 
 
+def flag(raw: Any, where: str) -> bool:
+    if not isinstance(raw, bool):
+        raise PlumblineError("%s: '%s' does not fit; wanted true or false" % (where, raw))
+    return raw
+
+
 def strings(value: Any, where: str) -> List[str]:
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         raise PlumblineError("%s: found %s; wanted a list of strings" % (where, kind(value)))

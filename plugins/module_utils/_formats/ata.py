@@ -28,3 +28,8 @@ def parse_identify(raw: bytes) -> AtaCache:
     if supported is False:
         enabled = False
     return AtaCache(supported, enabled)
+
+
+def zeros_after_trim(raw: bytes) -> bool:
+    """Whether trimmed blocks read as zeros by the drive's own word: DRAT and RZAT, bits 14 and 5 of word 69 (ACS-3, 7.12.7.27)."""
+    return len(raw) >= 512 and struct.unpack_from("<256H", raw)[69] & (1 << 14 | 1 << 5) == 1 << 14 | 1 << 5

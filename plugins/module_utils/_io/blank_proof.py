@@ -112,7 +112,7 @@ def prove_blank(
         if between:
             cut = [(max(at, between[0]), min(at + length, between[1])) for at, length in chunks]
             chunks = [(first, end - first) for first, end in cut if first < end]
-        tell = _Progress(path, sum(length for _at, length in chunks))
+        tell = Progress("blank proof of %s" % path, sum(length for _at, length in chunks))
         fault, data_at = _first_fault(own, [(offset + at, length) for at, length in chunks], buffer, blanks, tuple(tails), tell)
     finally:
         if fd < 0:
@@ -123,22 +123,22 @@ def prove_blank(
 TELL_SECONDS = 30.0
 
 
-class _Progress:
-    """How far the proof of a device is, in the host's log: a full one takes hours, and whoever waits for it sees nothing else."""
+class Progress:
+    """How far the proof or the discard of a device is, in the host's log: it can take hours, and whoever waits for it sees nothing else."""
 
-    def __init__(self, path: str, total: int) -> None:
-        self.path, self.total, self.read = path, max(total, 1), 0
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total, self.done = what, max(total, 1), 0
         self.began = self.told = time.monotonic()
 
     def __call__(self, length: int) -> None:
-        self.read += length
+        self.done += length
         now = time.monotonic()
         if now - self.told >= TELL_SECONDS:
             self.told = now
-            rate = self.read / (now - self.began)
-            left = (self.total - self.read) / rate / 60
-            text = "plumbline: blank proof of %s: %d %%, %s of %s at %s/s, %d minutes left"
-            syslog.syslog(text % (self.path, 100 * self.read // self.total, human(self.read), human(self.total), human(int(rate)), left))
+            rate = self.done / (now - self.began)
+            left = (self.total - self.done) / rate / 60
+            text = "plumbline: %s: %d %%, %s of %s at %s/s, %d minutes left"
+            syslog.syslog(text % (self.what, 100 * self.done // self.total, human(self.done), human(self.total), human(int(rate)), left))
 
 
 def _filled(byte: bytes) -> mmap.mmap:

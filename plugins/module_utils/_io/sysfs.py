@@ -7,7 +7,7 @@ import contextlib
 import glob
 import os
 import time
-from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mountinfo
@@ -244,6 +244,39 @@ def read_load(names: Sequence[str]) -> Optional[DiskLoad]:
                 requests += int(words[count])
                 milliseconds += int(words[ticks])
     return DiskLoad(requests, milliseconds)
+
+
+def raid_controllers(driver: str) -> List[str]:
+    """The SCSI generic nodes of the controllers of a driver: device type 12 (SPC-4 6.4.2) below a host with that name (scsi_host's proc_name)."""
+    hosts = [path.split("/")[-2] for path in glob.glob("/sys/class/scsi_host/*/proc_name") if read_text(path) == driver]
+    nodes = [path.split("/")[-1] for path in sorted(glob.glob("/sys/class/scsi_generic/*")) if read_text(path + "/device/type") == "12"]
+    return ["/dev/" + name for name in nodes if any("/%s/" % host in os.path.realpath("/sys/class/scsi_generic/" + name) for host in hosts)]
+
+
+def has_scsi_driver(driver: str) -> bool:
+    """Whether a SCSI host of this driver is there."""
+    return any(read_text(path) == driver for path in glob.glob("/sys/class/scsi_host/*/proc_name"))
+
+
+def read_emmc(name: str) -> Dict[str, str]:
+    """The registers of an eMMC that its disk shows (Linux Documentation/driver-api/mmc/mmc-dev-attrs.rst); a file that is not there is empty."""
+    files = ("name", "serial", "cid", "fwrev", "life_time", "pre_eol_info")
+    return {file: read_text("/sys/class/block/%s/device/%s" % (name, file)) for file in files}
+
+
+class Account(NamedTuple):
+    """Bytes of a disk that the kernel has written and discarded so far."""
+
+    written: int
+    discarded: int
+
+
+def read_account(name: str) -> Optional[Account]:
+    """The account of a disk (Documentation/block/stat.rst, fields 7 and 14); None where nobody keeps one."""
+    words = read_text("/sys/class/block/%s/stat" % name).split()
+    if len(words) < 15 or read_text("/sys/class/block/%s/queue/iostats" % name) == "0":
+        return None
+    return Account(int(words[6]) * SECTOR, int(words[13]) * SECTOR)
 
 
 def first_gone(names: Sequence[str]) -> str:

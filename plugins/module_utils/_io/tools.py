@@ -7,7 +7,9 @@ import ctypes
 import os
 import signal
 import subprocess
-from typing import Any, Callable, Dict, Sequence, Tuple
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 
@@ -18,6 +20,7 @@ FeedRunner = Callable[[Sequence[str], str], Tuple[int, str, str]]
 # Begins a command and returns what waits for its end.
 Starter = Callable[[Sequence[str]], Callable[[], Tuple[int, str, str]]]
 PR_SET_PDEATHSIG = 1  # prctl(2)
+_NOT_RUN = 127
 # Tools speak English and read no user's settings; lvm warns of descriptors that it inherits unless told not to.
 ENVIRONMENT = {"LC_ALL": "C", "LANGUAGE": "C", "LVM_SUPPRESS_FD_WARNINGS": "1"}
 
@@ -95,6 +98,42 @@ def bound_runner(module: Any, seconds: float) -> Callable[[Sequence[str]], Tuple
             return process.returncode, out, err
 
     return _guarded(run)
+
+
+def run_together(commands: Sequence[Sequence[str]], seconds: float) -> List[Optional[Tuple[int, str, str]]]:
+    """Run tools by their paths at the same time, each bound to the module's life. Of each what it printed, or None where it did not end in time.
+
+    All of them together get *seconds*, and at most one more. One in an uninterruptible sleep, which no signal ends, is left behind. One that cannot
+    be started ends with 127, as in a shell, and says why.
+    """
+    tie, late = death_tie(), time.monotonic() + seconds
+    answers: List[Optional[Tuple[int, str, str]]] = [None] * len(commands)
+
+    def wait(number: int, process: "subprocess.Popen[str]") -> None:
+        out, err = process.communicate()
+        answers[number] = process.returncode, out, err
+
+    started = {}
+    for number, argv in enumerate(commands):  # all before the first thread: what runs between fork and exec wants a process of one
+        try:
+            started[number] = subprocess.Popen(
+                list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, **ENVIRONMENT),
+                encoding="utf-8", errors="replace", preexec_fn=tie, cwd="/",  # noqa: PLW1509 # pylint: disable=subprocess-popen-preexec-fn
+            )  # fmt: skip
+        except OSError as fault:
+            answers[number] = _NOT_RUN, "", "%s could not be run: %s" % (argv[0], fault.strerror or fault)
+    waiting = [threading.Thread(target=wait, args=one, daemon=True) for one in started.items()]
+    for thread in waiting:
+        thread.start()
+    for thread in waiting:
+        thread.join(max(late - time.monotonic(), 0))
+    told = list(answers)
+    for number, process in started.items():
+        if told[number] is None:
+            process.kill()
+    for thread in waiting:  # their pipes close now
+        thread.join(max(late + 1 - time.monotonic(), 0))
+    return told
 
 
 def _guarded(run: Callable[..., Tuple[int, str, str]]) -> Callable[..., Tuple[int, str, str]]:

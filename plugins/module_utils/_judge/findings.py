@@ -7,6 +7,7 @@ from typing import Dict, NamedTuple
 
 ERROR = "error"  # the proof fails
 WARNING = "warning"  # worth a look; fails nothing
+INFO = "info"  # good to know; nothing has to be done
 # Layers whose findings say nothing of where the data begins.
 DURABILITY = ("write_cache", "mount", "ext4")
 

@@ -24,7 +24,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge.layers import
     levels_of_all,
     title_of,
 )
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.link import judge_links
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_durability import judge_durability
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.trim_path import judge_trim_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Node, Observation, Table, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import (
     levels_below,
@@ -78,6 +80,7 @@ def view(seen: Observation, devno: str) -> View:
         findings += _judge_followed(seen, one) + _judge_devices(seen, one) + _judge_stripe(seen, one)
     if ext4:
         findings += _judge_ext4(seen, top, ext4) + _judge_state(top, ext4, seen.in_force.get(devno, ()))
+    findings += [one for member in members for one in judge_trim_path(seen, member, mounts[0] if mounts and member == devno else None)]
     durability, accepted = judge_durability(seen, devno, mounts[0] if mounts else None)
     blind = tuple(title_of(node) for one in members for node in not_followed(seen, one))
     return View(title_of(top), devno, tuple(layers), tuple(findings + durability), mounts[0].target if mounts else "", tuple(accepted), blind)
@@ -147,7 +150,7 @@ def _judge_devices(seen: Observation, devno: str) -> List[Finding]:
             findings.append(
                 Finding(WARNING, "device", ", ".join(node.name for node in disks), "legs of different %s: %s" % (what, ", ".join(sorted(words))), "equal legs")
             )
-    return findings
+    return findings + judge_links({node.name: seen.drive_links.get(node.devno, ()) for node in disks})
 
 
 def _cut_off(node: Node, table: Table) -> List[TableEntry]:

@@ -12,6 +12,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Geometry, Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
 
 BY_GUID, BY_UUID = "/dev/disk/by-partuuid/", "/dev/disk/by-uuid/"  # where udev has its links to partitions and to filesystems
 
@@ -258,6 +259,7 @@ class Observation:
     ends: Dict[str, Ends] = field(default_factory=dict)  # of the same devices, and of ours whose partition the kernel does not show
     filesystems: Dict[str, Ext4] = field(default_factory=dict)
     caches: Dict[str, WriteCache] = field(default_factory=dict)  # of the disks that were looked at closely
+    drive_links: Dict[str, Tuple[Link, ...]] = field(default_factory=dict)  # of the same, what lies between the host and the disk
     kept: Mapping[str, str] = field(default_factory=dict)  # identity → write cache state that the host keeps; empty where the keeping is damaged
     erasures: Dict[str, int] = field(default_factory=dict)  # how often this host has erased a device before, of those it has
     proofs: Dict[str, BlankProof] = field(default_factory=dict)  # of a PV: of what no LV has

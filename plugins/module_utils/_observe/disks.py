@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The disks of a host: those that are asked about, their tables, geometry and write caches, and the mappings on them. I/O."""
+"""The disks of a host: those that are asked about, their tables, geometry, write caches and links, and the mappings on them. I/O."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import contextlib
 import fnmatch
 import os
 import stat
-from typing import Callable, Iterable, List, Mapping, Optional, Sequence
+from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, nearest, several
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import proc_files, tool_output
@@ -19,11 +19,12 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_t
     parse_table,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.scsi import parse_block_limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, link, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, Segment, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
 
@@ -110,7 +111,7 @@ def read_lvm(run: Runner, seen: Observation) -> None:
 
 
 def read_device(seen: Observation, devno: str, overrides: Optional[Callable[[Node, Iterable[str]], Mapping[str, int]]]) -> None:
-    """Table, geometry and write cache of one disk. A disk that cannot be read is recorded as such, never as blank."""
+    """Table, geometry, write cache and links of one disk. A disk that cannot be read is recorded as such, never as blank."""
     node = seen.nodes[devno]
     id_ns = block_device.identify_namespace(node.path, node.identity.nsid) if node.identity.transport == "nvme" else None
     page = sysfs.read_bytes("/sys/class/block/%s/device/vpd_pgb0" % node.name)
@@ -121,12 +122,25 @@ def read_device(seen: Observation, devno: str, overrides: Optional[Callable[[Nod
         seen.namespaces[devno] = id_ns
     if node.kind in ("disk", "loop"):
         seen.caches[devno] = ask_drive.read_cache(node)
+        seen.drive_links[devno] = read_drive_links(node)
     if node.kind == "other":
         return
     try:
         seen.tables[devno] = read_table(node)
     except OSError as fault:
         seen.faults[devno] = "the first sectors could not be read: %s" % (fault.strerror or fault)
+
+
+def read_drive_links(node: Node) -> Tuple[Link, ...]:
+    """The links from the host to a disk. One that is below what both ends can do is read again while the disk is read."""
+    transport = node.identity.transport
+    speed = ask_drive.read_phy_speed(node) if transport == "sas" and not node.identity.ata else None
+    names = [os.path.basename(path) for path in ask_drive.controllers(node)] if transport == "nvme" else []
+    homes = [os.path.realpath("/sys/class/nvme/" + name) for name in names] or [os.path.realpath("/sys/class/block/%s/device" % node.name)]
+    found = tuple(one for home in homes for one in link.read_bus_links(home, speed))
+    if any(one.below for one in found):
+        found = tuple(one for home in homes for one in link.read_bus_links_under_load(node.path, home, speed))
+    return tuple(dict.fromkeys(found))
 
 
 def read_table(node: Node) -> Optional[Table]:

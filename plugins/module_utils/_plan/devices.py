@@ -10,6 +10,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import erase as judge_erase
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards, unfinished_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.link import judge_links
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import identity, ownership
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import ASSUMED
@@ -215,6 +217,7 @@ def check_legs(plan: StackPlan, seen: Observation) -> None:
         text = "%s: /dev/%s is %s, so that LVM makes no volume group of that name [name]; rename the stack, or remove that"
         plan.refusals.append(text % (name, name, seen.taken_names[name]))
     _check_controllers(plan, seen)
+    _check_links(plan, seen)
     for what, words in (
         ("model", {seen.nodes[leg.devno].identity.model for leg in plan.legs}),
         ("firmware", {seen.nodes[leg.devno].identity.firmware for leg in plan.legs}),
@@ -243,3 +246,19 @@ def _check_controllers(plan: StackPlan, seen: Observation) -> None:
             plan.warnings.append(text + " [accepted: shared_controller]")
         else:
             plan.refusals.append(text + "; name two SSDs, or set accept: [shared_controller]")
+
+
+def _check_links(plan: StackPlan, seen: Observation) -> None:
+    """The links of the devices that are still to be built on: half of what both ends can do is not built on without a word."""
+    nodes = [seen.nodes[leg.devno] for leg in plan.legs if leg.entry is None]
+    accepted = "slow_link" in plan.spec.accept
+    for finding in judge_links({node.name: seen.drive_links.get(node.devno, ()) for node in nodes}, building=True):
+        text = "%s: %s" % (plan.spec.name, finding.text)
+        if finding.level == ERROR and not accepted:
+            plan.refusals.append(text + "; mend the link, or set accept: [slow_link]")
+        elif finding.level == ERROR:
+            plan.findings.append(finding._replace(level=WARNING))
+            plan.warnings.append(text + " [accepted: slow_link]")
+        else:
+            plan.findings.append(finding)
+            plan.warnings += [text] if finding.level == WARNING else []

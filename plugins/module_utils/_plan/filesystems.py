@@ -54,6 +54,8 @@ def plan_filesystems(plan: StackPlan, seen: Observation) -> None:
             lazy,
             lazy,
         )
+        if all(leg.discards for leg in volume_legs(plan, number)):
+            options += ",nodiscard"  # aligned_partition has discarded what mkfs would, under the same plan
         if volume.bytes_per_inode:
             options += " -i %d" % volume.bytes_per_inode
         summary = "ext4 '%s' on %s, stride %d, stripe_width %d" % (volume.label, device, stride, width)

@@ -9,6 +9,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_table import TYPE_LINUX, TYPE_LVM
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards, unfinished_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.trim_path import without_discards
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import ownership
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import (
     auto_stripe,
@@ -100,9 +101,14 @@ def plan_partitions(plan: StackPlan, seen: Observation) -> None:
             unfinished=False,
             full_proof=spec.blank_proof == "full",
             probe_starts=starts,
+            discard=spec.discard,
             erase=leg.erase,
             removes=leg.removes,
         )
+        leg.discards = spec.discard and node.discard_max > 0 and not leg.doubts and not leg.entry
+        missing = without_discards(node) if spec.discard and not leg.entry else None
+        if missing:
+            plan.warnings.append("%s: the stack is built, and %s" % (spec.name, missing.text))
         wanted.append(_carry_on(plan, seen, leg, device) if leg.doubts or leg.entry else device)
     if len(plan.legs) > 1 and len({leg.index for leg in plan.legs}) < len(plan.legs):
         plan.refusals.append("%s: two legs carry the same partition name; one is perhaps a copy of the other" % spec.name)

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import Finding
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Node, TableEntry
@@ -25,6 +26,7 @@ class Leg:
     size: int = 0
     entry: Optional[TableEntry] = None  # our partition, if it is in the table
     node: Optional[Node] = None  # our partition, if the kernel shows it
+    discards: bool = False  # this plan discards all of it before its table is written
     erase: str = ""  # the digest of its contents, where they are to go first
     removes: List[str] = field(default_factory=list)  # what goes then
     doubts: List[Reason] = field(default_factory=list)  # against it, unless what it holds is a table of ours that was cut off
@@ -40,6 +42,7 @@ class StackPlan:
     steps: List[Dict[str, Any]] = field(default_factory=list)
     refusals: List[str] = field(default_factory=list)
     warnings: List[str] = field(default_factory=list)
+    findings: List[Finding] = field(default_factory=list)  # on devices that nothing of ours stands on yet
     stripe: int = 0
     extent: int = 0
     grain: int = 0
@@ -73,6 +76,10 @@ class Plan:
     @property
     def warnings(self) -> List[str]:
         return [warning for stack in self.stacks for warning in stack.warnings]
+
+    @property
+    def findings(self) -> List[Finding]:
+        return [finding for stack in self.stacks for finding in stack.findings]
 
     @property
     def digest(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, check_keys, check_unique, choice, kind, match_text, strings
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, check_keys, check_unique, choice, flag, kind, match_text, strings
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import Faults, PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, TIB, human, is_percent, is_power_of_two, parse_share, parse_size
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import POWER_CUT, STALE
@@ -20,12 +20,12 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_volumes import read_volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Erase, Override, Selector, Stack, Volume
 
-VARIABLES = ("plumbline_stacks", "plumbline_verify", "plumbline_install", "plumbline_hosts")
+VARIABLES = ("plumbline_stacks", "plumbline_verify", "plumbline_install", "plumbline_hosts", "plumbline_health")
 OWN_PREFIX = "plumbline_x_"  # of variables that users compose specs from; nothing here reads them
 LAYOUTS = ("striped", "linear", "separate")
 THROUGH = ("write_cache", "partition", "striped_lvm", "filesystem")
 CACHE_STATES = ("keep", "on", "off")
-ACCEPTABLE = ("shared_controller", POWER_CUT, STALE, UNKNOWN_OPTIONS)
+ACCEPTABLE = ("shared_controller", "slow_link", POWER_CUT, STALE, UNKNOWN_OPTIONS)
 # A name of ours has two digits for the number of a leg, and a stripe over more is nobody's.
 MAX_LEGS = 64
 # Of ext4's stride, s_raid_stride: 16 bits, in blocks of 4 KiB. The next power of two, 256 MiB, does not fit.
@@ -48,7 +48,7 @@ _TEST_IDENTITY = re.compile(r"[A-Za-z0-9_.:+=,@#%-]{1,200}")
 _DEVICE = re.compile(r"(?:[A-Za-z0-9_.:+=,@#% -]|\\x[0-9a-f]{2}|[^\x00-\x7f]){1,255}")
 _STACK_KEYS = (
     "name", "devices", "layout", "reserve", "stripe_size", "extent_size", "geometry", "volumes", "accept", "blank_proof",
-    "write_cache", "power_loss_protection", "erase",
+    "write_cache", "power_loss_protection", "erase", "discard",
 )  # fmt: skip
 _SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
 _DEVICE_KEYS = ("path", "test_identity")
@@ -114,6 +114,7 @@ def _read_stack(raw: Any, where: str) -> Stack:
         write_cache=faults.take("", read_cache_state, entry.get("write_cache", "keep"), where + ".write_cache"),
         power_loss_protection=faults.take((), _read_serials, entry.get("power_loss_protection", []), where + ".power_loss_protection"),
         erase=faults.take((), _read_erase, entry.get("erase", []), where + ".erase"),
+        discard=faults.take(True, flag, entry.get("discard", True), where + ".discard"),
     )
     if not faults.lines:  # what contradicts what is told where each is right by itself
         _check_layout(stack, entry, where, faults)

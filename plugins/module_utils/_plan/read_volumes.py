@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any, Mapping, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, check_unique, choice, kind, match_text, strings
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, check_unique, choice, flag, kind, match_text, strings
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import Faults, PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human, is_percent, parse_share, parse_size
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import option_fault
@@ -97,7 +97,7 @@ def _read_volume(raw: Any, stack: str, layout: str, accept: Sequence[str], count
         discard=faults.take("", choice, entry.get("discard", "timer"), DISCARD_POLICIES, where + ".discard"),
         selinux_context=words.get("selinux_context", ""),
         required_by=faults.take((), _read_units, entry.get("required_by", []), where + ".required_by"),
-        lazy_init=faults.take(False, _read_flag, entry.get("lazy_init", False), where + ".lazy_init"),
+        lazy_init=faults.take(False, flag, entry.get("lazy_init", False), where + ".lazy_init"),
         mount_profile=profile,
     )
     whole = next((option for option in volume.mount_options if option.startswith("context=")), "")
@@ -110,12 +110,6 @@ def _read_volume(raw: Any, stack: str, layout: str, accept: Sequence[str], count
 
 def _read_units(raw: Any, where: str) -> Tuple[str, ...]:
     return tuple(match_text(unit, _UNIT, where, "names of systemd units, such as postgresql.service") for unit in strings(raw, where))
-
-
-def _read_flag(raw: Any, where: str) -> bool:
-    if not isinstance(raw, bool):
-        raise PlumblineError("%s: '%s' does not fit; wanted true or false" % (where, raw))
-    return raw
 
 
 def _read_inode_share(raw: Any, where: str) -> int:

@@ -88,6 +88,7 @@ class Stack(NamedTuple):
     write_cache: str = "keep"
     power_loss_protection: Tuple[str, ...] = ()  # serials of drives of which the operator states it
     erase: Tuple[Erase, ...] = ()
+    discard: bool = True  # its devices, when they are partitioned
 
     @property
     def grouped(self) -> bool:

@@ -30,6 +30,7 @@ PARTITION_DEVICE = {
     "unfinished": {"type": "bool", "default": False},
     "full_proof": {"type": "bool", "default": False},
     "probe_starts": {"type": "list", "elements": "int", "default": []},
+    "discard": {"type": "bool", "default": True},
     "erase": {"type": "str", "default": ""},
     "removes": {"type": "list", "elements": "str", "default": []},
 }
@@ -56,6 +57,7 @@ class PartitionDevice(NamedTuple):
     unfinished: bool  # the writing of this very table was cut off
     full_proof: bool
     probe_starts: List[int]  # where the blank proof looks as well
+    discard: bool  # what lies between its ends, before the table is written
     erase: str  # the digest of the contents that are to go first
     removes: List[str]
 

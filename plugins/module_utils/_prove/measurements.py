@@ -12,6 +12,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import options as sweep
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import options as sync
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import options as throughput
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.trim import options as trim
 
 FORMAT = 1  # of the record of a proof
 
@@ -37,6 +38,12 @@ def judge_sweep(one: Result) -> Judged:
     return (INCONCLUSIVE, report[:1]) if one.get("verdict") == INCONCLUSIVE and not enough else (PASS, [])
 
 
+def judge_trim(one: Result) -> Judged:
+    """A trim fails a proof only where it was sent off and did not arrive. Many drives do not tell, and a path without trim is a finding of its own."""
+    verdict, reasons = own_verdict(one)
+    return (FAIL, reasons) if verdict == FAIL and one.get("offered") else (PASS, []) if verdict in (FAIL, INCONCLUSIVE) else (verdict, reasons)
+
+
 class Measurement(NamedTuple):
     """How the options of one measurement are read, and how its result counts in a proof."""
 
@@ -51,6 +58,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "offset_sweep": Measurement(sweep.ARGUMENTS, sweep.read_options, judge=judge_sweep),
     "throughput": Measurement(throughput.ARGUMENTS, throughput.read_options, throughput.ANY_TARGET, writes=True),
     "sync_latency": Measurement(sync.ARGUMENTS, sync.read_options),
+    "fstrim_proof": Measurement(trim.ARGUMENTS, trim.read_options, judge=judge_trim),
 }
 
 

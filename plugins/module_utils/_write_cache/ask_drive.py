@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drive's write cache, asked from the drive itself by ioctl. I/O. Nothing here changes a drive, and no tool is run."""
+"""A drive's write cache, an NVMe drive's health, and the speed of a SAS drive's phys, asked from the drive itself by ioctl. I/O.
+
+Nothing here changes a drive, and no tool is run.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,10 @@ from typing import List, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import scsi, write_cache
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ata import parse_identify
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import parse_id_ctrl
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.link import parse_phy_page
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import HEALTH_BYTES, parse_health, parse_id_ctrl
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.block_device import NVME_IOCTL_ADMIN_CMD
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, WriteCache
 
 # scsi/sg.h
@@ -26,13 +31,15 @@ _SG_STATUS, _SG_HOST_STATUS, _SG_RESID = 13, 17, 19  # places in it
 _SECONDS = 10  # that a drive gets for an answer
 
 _ADMIN = struct.Struct("<BBHIIIQQII6III")  # struct nvme_admin_cmd; its last word takes dword 0 of the answer
-_IDENTIFY, _GET_FEATURES = 0x06, 0x0A
+_GET_LOG_PAGE, _IDENTIFY, _GET_FEATURES = 0x02, 0x06, 0x0A
+_HEALTH_LOG, _CONTROLLER = 0x02, 0xFFFFFFFF  # the page; the namespace that stands for the whole controller
 _FEATURE = 0x06  # Volatile Write Cache
 _CURRENT, _SAVED, _CAPABILITIES = 0, 2, 3  # Select
 # SAT-4 12.2.2: ATA PASS-THROUGH (16), PIO data-in, one block counted in the sector count, IDENTIFY DEVICE
 _IDENTIFY_DEVICE = bytes([0x85, 0x08, 0x0E, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0xEC, 0])
 _PC_CURRENT, _PC_CHANGEABLE, _PC_SAVED = 0, 1, 3
 _EXTENDED_INQUIRY = bytes([0x12, 0x01, 0x86, 0, 64, 0])
+_PHY_CONTROL = bytes([0x5A, 0x08, 0x19, 0x01, 0, 0, 0, 2, 0, 0])  # MODE SENSE (10), page 19h, subpage 01h, at most 512 bytes
 _INVALID_COMMAND = (0x5, 0x20, 0x00)
 
 
@@ -77,6 +84,18 @@ def read_cache(node: Node) -> WriteCache:
         return WriteCache(fault="it could not be asked: %s" % (fault.strerror or fault))
 
 
+def read_phy_speed(node: Node) -> Optional[int]:
+    """The most that a SAS drive's own phys can do, in Mb/s; None where it does not say."""
+    try:
+        fd = os.open("/dev/" + node.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return parse_phy_page(sg_read(fd, _PHY_CONTROL, 512))
+        finally:
+            os.close(fd)
+    except (OSError, Unanswered):
+        return None
+
+
 def controllers(node: Node) -> List[str]:
     """The controllers of an NVMe namespace, as nodes below /dev. With the kernel's own multipath a subsystem may have several."""
     home = os.path.realpath("/sys/class/block/%s/device" % node.name)
@@ -106,6 +125,17 @@ def _read_nvme(path: str) -> WriteCache:
         os.close(fd)
 
 
+def read_nvme_health(path: str) -> Health:
+    """Identify Controller and log page 02h of a controller. Raises Unanswered where it refuses, OSError where it is gone."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _value, controller = _admin(fd, _IDENTIFY, 1, 4096)
+        _value, log = _admin(fd, _GET_LOG_PAGE, (HEALTH_BYTES // 4 - 1) << 16 | _HEALTH_LOG, HEALTH_BYTES, _CONTROLLER)
+        return parse_health(controller, log)
+    finally:
+        os.close(fd)
+
+
 def _feature(fd: int, select: int) -> Optional[int]:
     """Dword 0 of Get Features for the volatile write cache; None where the controller refuses."""
     try:
@@ -114,10 +144,10 @@ def _feature(fd: int, select: int) -> Optional[int]:
         return None
 
 
-def _admin(fd: int, opcode: int, dword10: int, length: int) -> Tuple[int, bytes]:
-    """An NVMe admin command that reads, to no namespace. Returns dword 0 of the answer and the data."""
+def _admin(fd: int, opcode: int, dword10: int, length: int, nsid: int = 0) -> Tuple[int, bytes]:
+    """An NVMe admin command that reads, by default to no namespace. Returns dword 0 of the answer and the data."""
     data = array.array("B", bytes(max(length, 1)))
-    command = bytearray(_ADMIN.pack(opcode, 0, 0, 0, 0, 0, 0, data.buffer_info()[0] if length else 0, 0, length, dword10, 0, 0, 0, 0, 0, 1000 * _SECONDS, 0))
+    command = bytearray(_ADMIN.pack(opcode, 0, 0, nsid, 0, 0, 0, data.buffer_info()[0] if length else 0, 0, length, dword10, 0, 0, 0, 0, 0, 1000 * _SECONDS, 0))
     status = fcntl.ioctl(fd, NVME_IOCTL_ADMIN_CMD, command)
     if status:
         raise Unanswered("the controller refused admin command %02xh with status %xh" % (opcode, status))

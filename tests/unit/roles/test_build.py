@@ -7,34 +7,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
+from ansible_collections.plumbline.ssd.tests.unit.roles import plays
 
 pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")
 
 RUN = "a" * 32
-HOST = '''#!%s -I
-"""In place of the host's Python: notes the call, and prints the next answer of that module; the last one is repeated."""
-import json, os, re, sys
-text = sys.stdin.read()
-name = re.search(r"^ansible_module='([a-z_.]+)'", text, re.M).group(1).rpartition(".")[2]
-params = re.search(r"^params=(.*),$", text, re.M).group(1)
-args = json.loads(eval(params))["ANSIBLE_MODULE_ARGS"]
-calls = os.path.join(os.path.dirname(__file__), "calls")
-before = [json.loads(line)[0] for line in open(calls)] if os.path.exists(calls) else []
-with open(calls, "a") as log:
-    log.write(json.dumps([name, {key: value for key, value in args.items() if not key.startswith("_")}]) + "\\n")
-answers = json.load(open(os.path.join(os.path.dirname(__file__), "answers")))[name]
-answer = answers[min(before.count(name), len(answers) - 1)]
-print(json.dumps(dict({"changed": False}, **answer)))
-sys.exit(1 if answer.get("failed") else 0)
-'''
 STEPS = {
     "partition": {"action": "partition", "stack": "pgdata", "devices": [{"device": "/dev/x"}], "summary": "tables"},
     "group": {"action": "volume_group", "vg": "pgdata", "pvs": ["/dev/a"], "extent_bytes": 1 << 22, "data_alignment_bytes": 1 << 20, "summary": "VG"},
@@ -67,11 +48,6 @@ ANSWERS = {
     "stack_proof": [{"verdict": "pass", "proofs": [], "report": ["measured"], "paragraphs": []}],
     "mount_points": [{"changed": True, "reading": plan(due=True), "released": RUN}],
 }
-PLAY = """
-- hosts: all
-  gather_facts: false
-  tasks: %s
-"""
 PROVISION = ({"ansible.builtin.import_role": {"name": "plumbline.ssd.provision"}},)
 LOOP = [
     {
@@ -83,28 +59,8 @@ LOOP = [
 
 
 def play(place, answers_of, tasks=PROVISION, *words):
-    """Run a play against prepared hosts, each with its answers; (return code, what it printed, host → the calls with their arguments)."""
-    hosts = {}
-    for name, answers in answers_of.items():
-        folder = place / name
-        folder.mkdir()
-        (folder / "answers").write_text(json.dumps({**ANSWERS, **answers}))
-        (folder / "python").write_text(HOST % sys.executable)
-        (folder / "python").chmod(0o755)
-        hosts[name] = {"ansible_python_interpreter": str(folder / "python")}
-    given = {"ansible_connection": "local", "ansible_pipelining": True, "plumbline_stacks": [{"name": "pgdata"}]}
-    (place / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": given}}))
-    (place / "play.yml").write_text(PLAY % json.dumps(tasks))
-    (place / "ansible.cfg").write_text("[defaults]\nretry_files_enabled = False\n")
-    argv = ["ansible-playbook", "-i", str(place / "hosts.json"), *words, str(place / "play.yml")]
-    env = dict(os.environ, ANSIBLE_NOCOLOR="1", ANSIBLE_DEPRECATION_WARNINGS="0", ANSIBLE_CONFIG=str(place / "ansible.cfg"))
-    done = subprocess.run(argv, cwd=place, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
-    calls = {}
-    for name in hosts:
-        log = place / name / "calls"
-        found = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-        calls[name] = [call for call in found if call[0] != "setup"]
-    return done.returncode, done.stdout, calls
+    """Hosts with a stack, and each with answers of its own beside those of ANSWERS."""
+    return plays.play(place, {name: {**ANSWERS, **answers} for name, answers in answers_of.items()}, tasks, *words, plumbline_stacks=[{"name": "pgdata"}])
 
 
 def play_one(place, answers, tasks=PROVISION, *words):

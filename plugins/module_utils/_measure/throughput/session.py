@@ -26,10 +26,13 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import EDGE_BYTES, buffer_of, find_fio, read_piece, run_fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import read_drive_links
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe_maps
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import baseline as records_baseline
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.ask_drive import controllers
 
 _MOST_SHOWN = 8  # ranges of a leg in the result, which has to stay small
 _MOST_CPUS = 8  # more random jobs than that tell nothing more
@@ -55,6 +58,7 @@ class Result(NamedTuple):
     notes: List[str]
     baseline: Dict[str, Any]
     nomerges: Dict[str, str]
+    links: Dict[str, Tuple[Link, ...]]  # by the name of the leg's disk
 
 
 def resolve(nodes: Mapping[str, Node], names: Sequence[str]) -> List[str]:
@@ -245,7 +249,7 @@ def measure_paths(run: Runner, wanted: Options, paths: Sequence[str], check: boo
     for path in paths:
         scratch_file.check_room(path, wanted.scratch)
     if check:
-        return Result([], [], list(paths), 0, 0, 0.0, ["check mode: nothing is written, so there is no scratch file and nothing was measured"], {}, {})
+        return Result([], [], list(paths), 0, 0, 0.0, ["check mode: nothing is written, so there is no scratch file and nothing was measured"], {}, {}, {})
     seen = observe_maps(run)
     spans: Dict[str, List[Span]] = {}
     written = 0
@@ -356,6 +360,11 @@ def _keep(
     return stored
 
 
+def _links_of(node: Node) -> Tuple[Link, ...]:
+    """The links of a leg. Of one with several paths none: how its reads are spread over them is not known."""
+    return read_drive_links(node) if len(controllers(node)) < 2 else ()
+
+
 def _result(session: Session, found: List[Tuple[str, share.Found]], notes: List[str], stored: records_baseline.Baseline) -> Result:
     legs = []
     for devno, side in zip(session.disks, session.legs):
@@ -382,4 +391,5 @@ def _result(session: Session, found: List[Tuple[str, share.Found]], notes: List[
         notes=notes,
         baseline=records_baseline.baseline_as_dict(stored) if session.wanted.baseline else {},
         nomerges=changed,
+        links={node.name: _links_of(node) for node in (session.nodes[devno] for devno in session.disks)},
     )

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any, Callable, Dict, Generator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Generator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.statistics import spent, t_quantile
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.link_load import is_link_bound, link_loads
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import ShareOptions
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
 
 LEGS = "legs"
 VOLUMES = "volumes"
@@ -29,6 +31,8 @@ FIRST_LOOK = 6
 FIRST_LOOK_APART = 3
 ONE_CPU = 0.9  # a job that takes more than this of a CPU is held up by it
 UNEVEN = 0.8  # a leg below this share of the fastest is named
+
+Links = Mapping[str, Sequence[Link]]  # of the legs, by name
 
 
 class Block(NamedTuple):
@@ -196,22 +200,24 @@ def slow_legs(rates: Sequence[Tuple[str, float]]) -> List[str]:
     return ["%s alone gave %.1f MiB/s, the fastest leg %.1f" % (name, rate / MIB, best / MIB) for name, rate in rates if rate < UNEVEN * best]
 
 
-def report_throughput(name: str, found: Sequence[Tuple[str, Found]], notes: Sequence[str]) -> List[str]:
-    """The result for people: a table of jobs, then what decided each, then notes."""
+def report_throughput(name: str, found: Sequence[Tuple[str, Found]], notes: Sequence[str], links: Links) -> List[str]:
+    """The result for people: a table of jobs, then what held each up and what decided it, then notes."""
     rows: List[Sequence[str]] = [("job", "stack MiB/s", "raw MiB/s", "share", "interval", "blocks", "verdict")]
     for job, one in found:
         share, bounds = ("%.3f" % one.share.share, "%.3f to %.3f" % (one.share.low, one.share.high)) if one.share else ("-", "-")
         rows.append((job, "%.1f" % (one.stack / MIB), "%.1f" % (one.raw / MIB), share, bounds, str(one.blocks), one.verdict))
     lines = ["%s against its legs, burst rates, not steady state" % name] + ["  " + line for line in table(rows)]
     for job, one in found:
+        lines += ["  %s: %s" % (job, load.text) for load in link_loads(job, one.rates, links) if load.bound]
         lines.append("  %s: %s" % (job, one.why))
         lines += ["  %s: %s" % (job, line) for line in slow_legs(one.rates)]
     return lines + ["  " + note for note in notes]
 
 
-def throughput_as_dict(name: str, found: Found) -> Dict[str, Any]:
+def throughput_as_dict(name: str, found: Found, links: Links) -> Dict[str, Any]:
     """One job as a module returns it."""
     share = found.share
+    loads = link_loads(name, found.rates, links)
     return {
         "name": name,
         "verdict": found.verdict,
@@ -226,6 +232,8 @@ def throughput_as_dict(name: str, found: Found) -> Dict[str, Any]:
         "blocks": found.blocks,
         "cpu_busy": round(found.cpu, 3),
         "legs": [{"device": leg, "raw_mib_s": round(rate / MIB, 2)} for leg, rate in found.rates],
+        "links": [load.as_dict() for load in loads],
+        "link_bound": is_link_bound(loads),
     }
 
 

@@ -110,6 +110,7 @@ class Host:
         }
         identity.update({key: more.pop(key) for key in list(more) if key in Identity._fields})
         more.setdefault("write_cache", "write back")  # what the kernel believes of every drive that does not say otherwise
+        more.setdefault("discard_max", 2 << 40)
         node = Node(devno, name, kind, size, limits, identity=Identity(**identity), **more)
         self.seen.nodes[devno] = node
         self.seen.geometries[devno] = make_geometry(limits, id_ns)
@@ -151,8 +152,9 @@ class Host:
         devno = "%s:%d" % (major, int(minor) + number)
         title = node.name + ("p" if node.name[-1].isdigit() else "") + str(number)
         self.seen.nodes[devno] = Node(
-            devno, title, "part", size, node.limits, parent=disk, start=start, number=number, segments=(Segment(0, size, "part", 0, ((disk, start),)),)
-        )
+            devno, title, "part", size, node.limits, parent=disk, start=start, number=number, segments=(Segment(0, size, "part", 0, ((disk, start),)),),
+            discard_max=node.discard_max,
+        )  # fmt: skip
         if listed:
             guid = guid or "00000000-0000-4000-8000-%012d" % (int(minor) + number)
             entry = TableEntry(number, start, size, kind, guid, name)
@@ -168,10 +170,11 @@ class Host:
         self._minor += 1
         children = list(dict.fromkeys(child for segment in segments for child, _first in segment.legs))
         size = sum(segment.length for segment in segments)
-        limits = self.seen.nodes[children[0]].limits
+        below = self.seen.nodes[children[0]]
         self.seen.nodes[devno] = Node(
-            devno, name, kind, size, limits, title=title, slaves=tuple(children), segments=tuple(segments), write_cache="write back"
-        )
+            devno, name, kind, size, below.limits, title=title, slaves=tuple(children), segments=tuple(segments), write_cache="write back",
+            discard_max=below.discard_max,
+        )  # fmt: skip
         for child in children:
             self.edit(child, holders=self.seen.nodes[child].holders + (devno,))
         self.seen.proofs[devno] = BLANK

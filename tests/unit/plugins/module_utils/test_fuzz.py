@@ -18,21 +18,34 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._change.partition_ta
 from ansible_collections.plumbline.ssd.plugins.module_utils._common import sizes
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import ata, ext4, fiemap, nvme, partition_table, proc_files, scsi, tool_output
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats import (
+    ata,
+    ext4,
+    fiemap,
+    nvme,
+    partition_table,
+    proc_files,
+    raid_cli,
+    scsi,
+    smartctl,
+    tool_output,
+)
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import ownership, spans
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Reading, Source
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Segment, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove import verify_options
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import accepted_risks, baseline
-from ansible_collections.plumbline.ssd.plugins.module_utils._report import plan_drawing, static_proof_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import accepted_risks, baseline, health_baseline
+from ansible_collections.plumbline.ssd.plugins.module_utils._report import drive_health, plan_drawing, static_proof_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist_files
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, fixture, spec
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.hostile import damaged_bytes, damaged_text, damaged_tree, text
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.smart import RECORDS, document, health_log
 
 SEED = "plumbline-1"
 TIMES = 25 if os.environ.get("PLUMBLINE_ALL") == "1" else 5
@@ -48,6 +61,7 @@ STACKS = [
         "write_cache": "off",
         "power_loss_protection": ["S1", 5],
         "blank_proof": "full",
+        "discard": False,
         "accept": ["data_loss_on_power_cut"],
         "geometry": [{"model": "Flash*", "grain": "16KiB"}, {"device": "nvme-FLASH_1", "alignment_offset": "3584B"}],
         "volumes": [
@@ -62,6 +76,7 @@ STACKS = [
 VERIFY = {
     "policy": "always", "inconclusive": "warn", "fetch": "/tmp", "offset_sweep": {"max_grain": "16KiB", "error": 0.01, "table": True},
     "throughput": {"min_share": 0.9, "span": "1GiB", "max_seconds": 60}, "sync_latency": {"rows": ["fsync"], "min_ops": {"fsync": 10}},
+    "fstrim_proof": {"scratch_size": "32MiB", "min_ratio": 2.0},
 }  # fmt: skip
 MOUNT = {"path": "/data01", "uuid": "11111111-2222-5333-8444-555555555555", "fstype": "ext4", "options": "noatime,nofail", "passno": 2, "mode": ""}
 PART = {
@@ -291,9 +306,76 @@ def fuzz_spec_on_a_host(dice):
 
 
 # How often each is done is TIMES this.
+SMART = [document(one) for one in RECORDS if one["protocol"] in ("ATA", "NVMe")]
+KNOWN = drive_health.Known(
+    1_800_000_000,
+    [drive_health.StackDrives("pgdata", ("sda",), (), True, True)],
+    [("*", 10**15)],
+    (),
+    {},
+)
+
+
+def judged(health):
+    """As the module returns it, which has to be JSON; and what makes a drive healthy, told again from what was read."""
+    history = Reading(KNOWN.now - 10**6, health.model, health.serial, health.firmware, 1, dict.fromkeys(health.counters, 0))
+    kept = health_baseline.compare_readings(health, [history], KNOWN.now)
+    known = KNOWN._replace(histories={health.key: kept.readings})
+    result = drive_health.health_result([(Source("/dev/sda", ("sda",)), health)], known)
+    json.dumps(result, allow_nan=False)
+    (drive,) = result["drives"]
+    assert drive["failing"] in (True, False, None) and (drive["failing"] is not None or drive["level"] in ("warning", "error"))
+    return drive["failing"]
+
+
+def fuzz_smartctl(dice):
+    """Whatever smartctl prints: healthy is only what says so itself, of which something was read."""
+    good = dice.choice(SMART)
+    if dice.randrange(3):
+        tree = damaged_tree(dice, good)
+        printed = json.dumps(tree, default=str)
+    else:
+        printed = damaged_text(dice, json.dumps(good))
+    printed = printed[: dice.randrange(len(printed) + 1)] if dice.randrange(8) == 0 else printed
+    code = dice.choice((0, 0, 0, 4, 64, 1, 2, 8, 255, -9, -11))
+    failing = judged(smartctl.parse_smartctl(code, printed, text(dice)))
+    if failing is False:
+        found = json.loads(printed)
+        log = found.get("nvme_smart_health_information_log") if found["device"]["protocol"] == "NVMe" else None
+        passed = found["smart_status"]["passed"] if isinstance(found.get("smart_status"), dict) and "passed" in found["smart_status"] else None
+        assert passed is True or (
+            not isinstance(passed, bool) and isinstance(log, dict) and log["critical_warning"] == 0 and log["critical_warning"] is not False
+        )
+        assert code >= 0 and not code & 0x1B
+
+
+def fuzz_health_log(dice):
+    raw = damaged_bytes(dice, health_log(RECORDS[0]), resize=False)
+    assert judged(nvme.parse_health(damaged_bytes(dice, fixture("id_ctrl.bin"), resize=False), raw)) is not False or raw[0] == 0
+
+
+def fuzz_raid_cli(dice):
+    state = {"S.M.A.R.T alert flagged by drive": "No", "Media Error Count": 0, "Drive Temperature": " 21C"}
+    detail = {"Drive /c0/e1/s1 State": state, "Drive /c0/e1/s1 Device attributes": {"SN": "S", "WWN": "5002538e403e1157"}}
+    good = {"Controllers": [{"Response Data": {"Drive /c0/e1/s1": [{"Intf": "SAS"}], "Drive /c0/e1/s1 - Detailed Information": detail}}]}
+    printed = json.dumps(damaged_tree(dice, good), default=str) if dice.randrange(3) else damaged_text(dice, json.dumps(good))
+    for _source, health in raid_cli.parse_drives(printed):
+        assert judged(health) is not False or '"No"' in printed
+
+
+def fuzz_readings(dice):
+    good = {"when": 1_700_000_000, "model": "M", "serial": "S", "firmware": "F", "used": 5, "counters": {"media_errors": 1}}
+    line = json.dumps(damaged_tree(dice, good), default=str) if dice.randrange(3) else damaged_text(dice, json.dumps(good))
+    readings = health_baseline.parse_readings(line + "\n" + json.dumps(good))
+    health = smartctl.parse_smartctl(0, json.dumps(SMART[0]))
+    drive_health.health_result([(Source("/dev/sda"), health)], KNOWN._replace(histories={health.key: readings}))
+    health_baseline.compare_readings(health, readings, KNOWN.now)
+
+
 TARGETS = {
     fuzz_spec: 3500, fuzz_verify: 700, fuzz_sizes: 1000, fuzz_lvm: 1500, fuzz_wipefs: 1200, fuzz_dmsetup: 1200, fuzz_mountinfo: 900, fuzz_fstab: 1500,
     fuzz_proc: 600, fuzz_tables: 1500, fuzz_ext4: 800, fuzz_nvme: 600, fuzz_scsi_and_ata: 1000, fuzz_fiemap: 400, fuzz_fio: 700, fuzz_fio_words: 200,
+    fuzz_smartctl: 3000, fuzz_health_log: 500, fuzz_raid_cli: 500, fuzz_readings: 300,
     fuzz_states: 800, fuzz_kept: 600, fuzz_requests: 800, fuzz_device_text: 900, fuzz_spec_on_a_host: 300,
 }  # fmt: skip
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible.plugins.action import ActionBase
 from ansible_collections.plumbline.ssd.plugins.action import mount_points, stack_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import FAIL_IF
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import fault_of
@@ -75,11 +76,11 @@ def run(plugin, result, task):
     action._task, action._display = task, Display()
     action._execute_module = lambda **_more: dict(result)
     action._supports_check_mode, action._connection = True, None
-    plugin.ActionBase.run, real = (lambda self, tmp=None, task_vars=None: {}), plugin.ActionBase.run
+    ActionBase.run, real = (lambda self, tmp=None, task_vars=None: {}), ActionBase.run
     try:
         returned = action.run(task_vars={"inventory_hostname": "db07"})
     finally:
-        plugin.ActionBase.run = real
+        ActionBase.run = real
     return action._display.said, returned
 
 

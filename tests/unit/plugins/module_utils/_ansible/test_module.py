@@ -38,6 +38,19 @@ def test_a_tool_that_takes_too_long():
     assert time.monotonic() - began < 20
 
 
+def test_tools_that_run_together_do_not_outlive_their_time(tmp_path):
+    said = tmp_path / "pid"
+    late, (code, out, _err) = tools.run_together([["sh", "-c", "echo $$ > %s; exec sleep 90" % said], ["sh", "-c", "echo $LC_ALL; exit 3"]], 2)
+    assert late is None and (code, out) == (3, "C\n")
+    assert not _alive(int(said.read_text()))
+
+
+def test_tools_together_of_which_one_is_missing():
+    """The others are run."""
+    found = tools.run_together([["/no/such/tool"], ["sh", "-c", "echo a"]], 10)
+    assert found == [(127, "", "/no/such/tool could not be run: No such file or directory"), (0, "a\n", "")]
+
+
 PARENT = """
 import shutil, sys
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import tools

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 
@@ -33,6 +34,7 @@ def request(**more):
         "unfinished": False,
         "full_proof": False,
         "probe_starts": [],
+        "discard": True,
         "erase": "",
         "removes": [],
     }
@@ -229,13 +231,15 @@ def test_backups_of_all_come_before_the_first_write_and_the_table_last(monkeypat
     calls = []
     monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven([devices[number] for number in todo], host.seen))
-    monkeypatch.setattr(partition_tables, "_discard_reserve", lambda device, fd: calls.append("discard " + device["name"][-1]))
+    numbers = {host.seen.paths[device["device"]]: device["name"][-1] for device in devices}
+    monkeypatch.setattr(partition_tables.trim, "discard_span", lambda node, fd, span: calls.append("discard " + numbers[node.devno]) or span.length)
     monkeypatch.setattr(partition_tables, "_write", lambda run, device, fd: calls.append("write " + device["name"][-1]))
     monkeypatch.setattr(partition_tables, "_settle", lambda run: None)
     monkeypatch.setattr(partition_tables, "_read_back", lambda run, device: {"name": device["name"]})
     monkeypatch.setattr(partition_tables.block_device, "reread_table", lambda fd: None)
     monkeypatch.setattr(partition_tables.records_backups, "keep_device", lambda run, seen, devno, erasing: calls.append("keep " + devno) or ["/kept/" + devno])
-    _shown, backups = partition_tables.partition_all(lambda argv, text: (0, "", ""), devices, False)
+    shown, backups = partition_tables.partition_all(lambda argv, text: (0, "", ""), devices, False)
+    assert [one["discarded_bytes"] for one in shown] == [100 * GIB - 2 * MIB if number in todo else 0 for number in range(2)]
     keeps = ["keep " + host.seen.paths[devices[number]["device"]] for number in todo]
     assert calls == keeps + ["%s %d" % (word, number) for number in todo for word in ("discard", "write")]
     assert len(backups) == len(todo)
@@ -252,8 +256,8 @@ def test_a_backup_that_cannot_be_kept_stops_the_write(monkeypatch):
     monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven(devices, host.seen))
     monkeypatch.setattr(partition_tables.records_backups, "keep_device", full)
-    for name in ("_discard_reserve", "_write"):
-        monkeypatch.setattr(partition_tables, name, lambda *args: pytest.fail("written"))
+    monkeypatch.setattr(partition_tables.trim, "discard_span", lambda *args: pytest.fail("discarded"))
+    monkeypatch.setattr(partition_tables, "_write", lambda *args: pytest.fail("written"))
     with pytest.raises(PlumblineError, match="no space"):
         partition_tables.partition_all(lambda argv, text: (0, "", ""), devices, False)
 
@@ -293,26 +297,39 @@ def test_open_alone_waits_for_a_lock_and_gives_up(tmp_path, monkeypatch):
     os.close(partition_tables._open_alone(path, False))
 
 
-@pytest.mark.parametrize(
-    "end, size, expected",
-    [
-        (9 * GIB, 10 * GIB, (9 * GIB, GIB - MIB)),
-        (9 * GIB, 10 * GIB + 512, (9 * GIB, GIB - MIB)),
-        (10 * GIB - MIB, 10 * GIB, None),
-        (10 * GIB - 2 * MIB, 10 * GIB, (10 * GIB - 2 * MIB, MIB)),
-    ],
-)
-def test_the_reserve_is_discarded_but_for_the_last_mib(monkeypatch, end, size, expected):
+@pytest.mark.parametrize("change, expected", [({}, 2), ({"discard": False}, 0), ({"unfinished": True}, 0)])
+def test_what_is_discarded(monkeypatch, change, expected):
+    """Not where it is not asked for, nor where a part of the table is: that device was discarded before its table was begun."""
+    host = Host()
+    host.pair()
+    devices = [dict(device, **change) for device in make_plan(spec(host), host.seen).steps[0]["devices"]]
     calls = []
-    monkeypatch.setattr(partition_tables.sysfs, "read_text", lambda _path: "2199023255040")
+    monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven(devices, host.seen))
     monkeypatch.setattr(partition_tables.block_device, "discard", lambda fd, offset, length: calls.append((offset, length)))
-    partition_tables._discard_reserve(request(end_bytes=end, size_bytes=size), 0)
-    assert calls == ([expected] if expected else [])
-    assert all(offset + length <= size - MIB for offset, length in calls)
+    monkeypatch.setattr(partition_tables, "_write", lambda run, device, fd: None)
+    monkeypatch.setattr(partition_tables, "_settle", lambda run: None)
+    monkeypatch.setattr(partition_tables, "_read_back", lambda run, device: {})
+    monkeypatch.setattr(partition_tables.block_device, "reread_table", lambda fd: None)
+    monkeypatch.setattr(partition_tables.records_backups, "keep_device", lambda *args: [])
+    partition_tables.partition_all(lambda argv, text: (0, "", ""), devices, False)
+    assert len(calls) == 2 * expected and sum(length for _offset, length in calls) == expected * (100 * GIB - 2 * MIB)
 
 
-@pytest.mark.parametrize("text", ["0", ""])
-def test_no_discard_where_there_is_none(monkeypatch, text):
-    monkeypatch.setattr(partition_tables.sysfs, "read_text", lambda _path: text)
-    monkeypatch.setattr(partition_tables.block_device, "discard", lambda *args: pytest.fail("discarded"))
-    partition_tables._discard_reserve(request(), 0)
+def test_a_discard_that_fails_leaves_the_device_without_a_table(monkeypatch):
+    host = Host()
+    host.pair()
+    devices = make_plan(spec(host), host.seen).steps[0]["devices"]
+    monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven(devices, host.seen))
+    monkeypatch.setattr(partition_tables.records_backups, "keep_device", lambda *args: [])
+    monkeypatch.setattr(partition_tables, "_write", lambda *args: pytest.fail("written"))
+
+    def discard(_fd, offset, _length):
+        if offset:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(partition_tables.block_device, "discard", discard)
+    with pytest.raises(PlumblineError) as caught:
+        partition_tables.partition_all(lambda argv, text: (0, "", ""), devices, False)
+    assert caught.value.msg.startswith("/dev/nvme0n1: the discard failed at byte 1048576, after 0 of 107372085248 bytes: ") and not caught.value.reasons

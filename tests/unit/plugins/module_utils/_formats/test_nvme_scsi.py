@@ -24,7 +24,7 @@ def build_id_ns(nsze=1000, nsfeat=0x10, flbas=0, dlfeat=1, units=(7, 7, 7, 7, 7)
 def test_id_ns_of_the_lab():
     """QEMU's namespace: NSFEAT bit 4 with NPDG, and eight formats of which the first is in use."""
     found = nvme.parse_id_ns(fixture("id_ns.bin"))
-    wanted = {"nsze": 0x1000000, "nsfeat": 0x14, "dlfeat": 1, "npwg": 0, "npwa": 0, "npdg": 7, "npda": 7, "nows": 0}
+    wanted = {"nsze": 0x1000000, "nuse": 0x1000000, "nsfeat": 0x14, "dlfeat": 1, "npwg": 0, "npwa": 0, "npdg": 7, "npda": 7, "nows": 0}
     assert {key: found[key] for key in wanted} == wanted
     assert [(one["ms"], one["ds"], one["rp"]) for one in found["lbafs"]] == [(ms, ds, 0) for ds in (9, 12) for ms in (0, 8, 16, 64)]
     assert [one["in_use"] for one in found["lbafs"]] == [True] + [False] * 7

@@ -11,7 +11,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._change import parti
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import erase, guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import BlankProof, Ends, Lv, Pv, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import BlankProof, Ends, Lv, Node, Pv, Signature, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.plan_drawing import diff, steps_report
@@ -353,21 +354,28 @@ class Drive:
         return [BlankProof(1, 1, ("unrecognised data",) if self.data else ())]
 
 
-REQUEST = {"device": "/dev/x", "size_bytes": 10 * GIB, "probe_starts": [MIB, 5 * GIB + 512]}
+REQUEST = {"device": "/dev/x", "size_bytes": 10 * GIB, "discard": True, "probe_starts": [MIB, 5 * GIB + 512]}
+NODE = Node("8:0", "x", "disk", 10 * GIB, Limits(512), discard_max=2 << 40)
 
 
 def test_a_discard_that_zeroes_is_enough(monkeypatch):
     drive = Drive(monkeypatch, {0, GIB, 10 * GIB - 1})
-    partition_tables._clear(REQUEST, 3, {})
+    partition_tables._clear(REQUEST, NODE, 3, {})
     assert drive.data == set()
     zeroed = [call for call in drive.calls if call[0] == "zero"]
     assert zeroed == [("zero", 0, 64 * MIB), ("zero", 10 * GIB - 64 * MIB, 64 * MIB), ("zero", MIB, 2 * MIB), ("zero", 5 * GIB, 2 * MIB)]
     assert drive.calls[0] == ("discard", 0, 10 * GIB) and drive.calls[-1] == ("fsync",)
 
 
+def test_an_erase_without_discards(monkeypatch):
+    drive = Drive(monkeypatch, {0, GIB, 10 * GIB - 1})
+    partition_tables._clear(dict(REQUEST, discard=False), NODE, 3, {})
+    assert drive.data == set() and "discard" not in [call[0] for call in drive.calls]
+
+
 def test_a_discard_that_is_a_hint_is_followed_by_zeros_everywhere(monkeypatch):
     drive = Drive(monkeypatch, {0, GIB, 10 * GIB - 1}, keeps={GIB, 0})
-    partition_tables._clear(REQUEST, 3, {})
+    partition_tables._clear(REQUEST, NODE, 3, {})
     assert drive.data == set()
     assert sum(call[2] for call in drive.calls if call[0] == "zero") == 10 * GIB + 132 * MIB
 
@@ -375,7 +383,7 @@ def test_a_discard_that_is_a_hint_is_followed_by_zeros_everywhere(monkeypatch):
 def test_a_device_that_does_not_come_blank_gets_no_table(monkeypatch):
     Drive(monkeypatch, {GIB}, keeps={GIB}, stuck=True)
     with pytest.raises(PlumblineError, match="was erased, and does not read as blank: unrecognised data; no table was written"):
-        partition_tables._clear(REQUEST, 3, {})
+        partition_tables._clear(REQUEST, NODE, 3, {})
 
 
 def test_nothing_is_erased_before_all_is_kept(monkeypatch):

@@ -265,6 +265,7 @@ def test_a_selector_finds_its_cut_device_again():
         cut(host, host.seen.paths[one["device"]], one, sorted(table_sectors(one))[-2:])
     plan = make_plan(spec(host, devices=selector), host.seen)
     assert not plan.refusals and [one["unfinished"] for one in plan.steps[0]["devices"]] == [True, True]
+    assert not [step for step in plan.steps if "nodiscard" in step.get("options", "")]  # they are not discarded again, so mkfs does it
 
 
 # --- under the lock --------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import (
     Table,
     TableEntry,
 )
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, SATA, Link, LinkEnd
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import devices, mounts, packages
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import volumes as plan_volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
@@ -74,7 +75,7 @@ def test_bare_pair(host):
     assert (data["size_bytes"], wal["size_bytes"]) == (extents * 7 // 10 * 128 * MIB, extents * 2 // 10 * 128 * MIB)
     assert all((lv["stripes"], lv["stripe_bytes"]) == (2, 64 * KIB) for lv in (data, wal))
     assert fs_data["device"] == "/dev/pgdata/data" and fs_data["fstype"] == "ext4"
-    pattern = r"-b 4096 -m 0 -L pgdata-data -U [0-9a-f-]{36} -E stride=16,stripe_width=32,lazy_itable_init=0,lazy_journal_init=0"
+    pattern = r"-b 4096 -m 0 -L pgdata-data -U [0-9a-f-]{36} -E stride=16,stripe_width=32,lazy_itable_init=0,lazy_journal_init=0,nodiscard"
     assert re.fullmatch(pattern, fs_data["options"]) and fs_data["uuid"] in fs_data["options"]
     assert [one["path"] for one in mount["mounts"]] == ["/data01", "/data02"]
     assert mount["mounts"][1]["uuid"] == fs_wal["uuid"] and mount["mounts"][1]["changes"] == ["fstab line", "mounted"]
@@ -89,7 +90,7 @@ def test_through(host, through, expected):
 
 @pytest.mark.parametrize("done", range(len(FULL) + 1))
 def test_each_partial_state_carries_on(done):
-    """After any number of steps exactly the others remain, and they are the same ones, to the byte."""
+    """After any number of steps exactly the others remain, and they are the same ones, to the byte; but mkfs discards where the partitions are there."""
     host = Host()
     host.pair()
     stacks = spec(host)
@@ -98,7 +99,12 @@ def test_each_partial_state_carries_on(done):
         host.carry_out(step)
     again = make_plan(stacks, host.seen)
     assert again.refusals == []
-    assert again.steps == whole.steps[done:]
+    assert again.steps == (whole.steps[done:] if done == 0 else [with_discard(step) for step in whole.steps[done:]])
+
+
+def with_discard(step):
+    """A step of a plan as it is where no device is partitioned any more under the plan."""
+    return dict(step, options=step["options"].replace(",nodiscard", "")) if step["action"] == "filesystem" else step
 
 
 STATES = [("striped", count) for count in (2, 3, 5, 8)] + [("separate", count) for count in (1, 2, 3)]
@@ -907,7 +913,7 @@ def test_a_copy_of_our_partition_on_another_disk(limit):
     assert line.startswith("pgdata: %s leads to sdx1, which is not on device nvme0n1 [identity]" % link)
     own = next((node.devno for node in host.seen.nodes.values() if node.parent == devnos[0]), "")
     host.seen.led_to[link] = own
-    assert make_plan(stacks, host.seen).steps == plan.steps[limit:]
+    assert make_plan(stacks, host.seen).steps == [with_discard(step) if limit else step for step in plan.steps[limit:]]
 
 
 @pytest.mark.parametrize("limit, mounted", [(0, False), (5, False), (6, False), (7, True)])
@@ -1217,10 +1223,38 @@ def test_fstrim_timer(host, discard, enabled, wanted):
     assert make_plan(stacks, host.seen).steps[-1]["enable_fstrim_timer"] is wanted
 
 
+def not_shown(host):
+    """The tables are written, and the kernel does not show the partitions."""
+    host.build(spec(host), "partition")
+    for devno in [devno for devno, node in host.seen.nodes.items() if node.kind == "part"]:
+        del host.seen.nodes[devno], host.seen.proofs[devno]
+
+
+@pytest.mark.parametrize(
+    "more, prepare, wanted",
+    [
+        ({}, lambda host: None, True),
+        ({}, not_shown, False),
+        ({"discard": False}, lambda host: None, False),
+        ({}, lambda host: host.edit("259:0", discard_max=0), False),  # one leg that takes none
+        ({}, lambda host: host.build(spec(host), "partition"), False),  # who knows what was written to them since
+        ({}, lambda host: host.carry_out({"action": "partition", "devices": make_plan(spec(host), host.seen).steps[0]["devices"][:1]}), False),
+    ],
+)
+def test_mkfs_discards_what_this_plan_did_not(host, more, prepare, wanted):
+    prepare(host)
+    plan = make_plan(spec(host, **more), host.seen)
+    assert [step["options"].count("nodiscard") for step in plan.steps if step["action"] == "filesystem"] == [int(wanted)] * 2
+    devices = [device for step in plan.steps if step["action"] == "partition" for device in step["devices"]]
+    assert all(device["discard"] is not (more.get("discard") is False) for device in devices)
+
+
 def test_mkfs_options(host):
     stacks = spec(host, volumes=[{"name": "data", "mount": "/data01", "bytes_per_inode": "64KiB", "lazy_init": True, "label": "pg"}])
     options = make_plan(stacks, host.seen).steps[3]["options"]
-    assert options.startswith("-b 4096 -m 0 -L pg -U ") and options.endswith("-E stride=16,stripe_width=32,lazy_itable_init=1,lazy_journal_init=1 -i 65536")
+    assert options.startswith("-b 4096 -m 0 -L pg -U ") and options.endswith(
+        "-E stride=16,stripe_width=32,lazy_itable_init=1,lazy_journal_init=1,nodiscard -i 65536"
+    )
 
 
 # --- option drift: against what Linux showed ---------------------------------------------------------
@@ -1735,3 +1769,59 @@ def test_a_volume_of_ours_in_pieces_of_different_stripes():
     host.seen.lvm = host.seen.lvm._replace(lvs=(lvs[0]._replace(segments=2, layouts=((2, 64 * KIB), (2, 4 * KIB))), *lvs[1:]))
     (line,) = refusals(spec(host), host)
     assert line == "pgdata: LV pgdata/data has segments of 2 stripes of 64 KiB, then 2 stripes of 4 KiB; wanted 2 stripes of 64 KiB in all of it" + REBUILT
+
+# --- links ------------------------------------------------------------------------------------------
+
+
+def linked(host, speed, drive=6000, port=6000):
+    """The second leg's link as this."""
+    ends = LinkEnd("ata2", port), LinkEnd("", drive)
+    host.seen.drive_links[list(host.seen.nodes)[1]] = (Link(SATA, *ends, speed, 1),)
+
+
+SLOW = "pgdata: link nvme1n1: SATA 3.0 Gb/s at ata2: both ends can do more; wanted 6.0 Gb/s: another cable, bay or port "
+SLOW += "(some controllers have ports of 3.0 Gb/s beside those of 6.0)"
+
+
+def test_half_of_a_link_is_not_built_on(host):
+    stacks = spec(host)
+    linked(host, 3000)
+    assert refusals(stacks, host) == [SLOW + "; mend the link, or set accept: [slow_link]"]
+    assert refusals(stacks, host, "write_cache") == [SLOW + "; mend the link, or set accept: [slow_link]"]
+
+
+def test_half_of_a_link_is_built_on_where_that_is_accepted(host):
+    stacks = spec(host, accept=["slow_link"])
+    linked(host, 3000)
+    plan = make_plan(stacks, host.seen)
+    assert plan.refusals == [] and actions(plan) == FULL
+    assert plan.warnings == [SLOW + " [accepted: slow_link]"]
+    assert [(finding.level, finding.layer, finding.name) for finding in plan.findings] == [("warning", "link", "nvme1n1")]
+
+
+def test_a_link_that_is_less_wrong_is_a_finding(host):
+    stacks = spec(host)
+    host.seen.drive_links[list(host.seen.nodes)[1]] = (Link(PCIE, LinkEnd("0000:00:1d.0", 16000, 4), LinkEnd("0000:01:00.0", 8000, 4), 5000, 4),)
+    plan = make_plan(stacks, host.seen)
+    assert plan.refusals == [] and actions(plan) == FULL
+    assert [finding.level for finding in plan.findings] == ["warning"]
+    assert plan.warnings == ["pgdata: " + plan.findings[0].text]
+
+
+@pytest.mark.parametrize("speed, drive, port, levels", [(3000, 6000, 3000, ["info"]), (6000, 6000, 6000, []), (3000, None, 6000, []), (None, 6000, 6000, [])])
+def test_a_port_that_is_slower_than_its_drive_is_no_warning(host, speed, drive, port, levels):
+    stacks = spec(host)
+    linked(host, speed, drive, port)
+    plan = make_plan(stacks, host.seen)
+    assert actions(plan) == FULL and plan.warnings == []
+    assert [finding.level for finding in plan.findings] == levels
+
+
+def test_what_stands_on_a_slow_link_is_warned_of_and_not_refused(host):
+    stacks = spec(host)
+    host.build(stacks)
+    linked(host, 3000)
+    plan = make_plan(stacks, host.seen)
+    assert (plan.refusals, plan.steps, plan.warnings, plan.findings) == ([], [], [], [])
+    found = [finding for devno in tops(host.seen) for finding in view(host.seen, devno).findings]
+    assert {(finding.level, "pgdata: " + finding.text) for finding in found} == {("warning", SLOW)}

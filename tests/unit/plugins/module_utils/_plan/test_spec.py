@@ -22,7 +22,7 @@ GOOD = {
 GONE = object()
 STACK_KEYS = (
     "valid keys: name, devices, layout, reserve, stripe_size, extent_size, geometry, volumes, accept, blank_proof, "
-    "write_cache, power_loss_protection, erase"
+    "write_cache, power_loss_protection, erase, discard"
 )
 VOLUME_KEYS = (
     "valid keys: name, size, mount, label, mount_options, mount_profile, owner, group, mode, errors, bytes_per_inode, discard, selinux_context, "
@@ -186,10 +186,11 @@ BAD = [
     (stack(accept="shared_controller"), S + ".accept: found a string; wanted a list of strings"),
     (stack(accept=["shared_controler"]), S + (
         ".accept: 'shared_controler' is not known (did you mean 'shared_controller'?); wanted one of "
-        "shared_controller, data_loss_on_power_cut, stale_data_after_crash, unknown_mount_options"
+        "shared_controller, slow_link, data_loss_on_power_cut, stale_data_after_crash, unknown_mount_options"
     )),
     (stack(accept=[True]), S + ".accept: found a list; wanted a list of strings"),
     (stack(blank_proof="sample"), S + ".blank_proof: 'sample' is not known (did you mean 'sampled'?); wanted one of sampled, full"),
+    (stack(discard="timer"), S + ".discard: 'timer' does not fit; wanted true or false"),
     # geometry
     (stack(geometry={}), S + ".geometry: found a mapping; wanted a list of mappings with model, device, grain, alignment_offset"),
     (stack(geometry=[{"grian": "8KiB"}]), S + (
@@ -521,6 +522,8 @@ def test_defaults():
          (Override("X*", "", {"grain": 16384, "alignment_offset": 4096}),)),
         (stack(geometry=[{"device": "nvme-A", "alignment_offset": "3584B"}]), "overrides", (Override("", "nvme-A", {"alignment_offset": 3584}),)),
         (stack(accept=["shared_controller"], blank_proof="full"), "blank_proof", "full"),
+        (stack(), "discard", True),
+        (stack(discard=False), "discard", False),
     ],
 )  # fmt: skip
 def test_stack_members(raw, member, expected):

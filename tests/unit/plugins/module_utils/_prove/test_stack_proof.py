@@ -100,7 +100,7 @@ def test_policy(host, policy, stored, due):
 
 
 def test_nothing_is_due_where_nothing_is_wanted(host):
-    (proof,) = proofs(host, read_verify({"offset_sweep": False, "throughput": False, "sync_latency": False}))
+    (proof,) = proofs(host, read_verify({"offset_sweep": False, "throughput": False, "sync_latency": False, "fstrim_proof": False}))
     assert not proof["due"] and "switched off" in proof["state"]
 
 
@@ -279,7 +279,7 @@ def test_a_broken_record_proves_nothing(tmp_path, monkeypatch, text):
 
 def test_defaults():
     assert read_verify({}) == Verify()
-    assert list(Verify().measures) == ["offset_sweep", "throughput", "sync_latency"]
+    assert list(Verify().measures) == ["offset_sweep", "throughput", "sync_latency", "fstrim_proof"]
 
 
 @pytest.mark.parametrize(
@@ -297,6 +297,9 @@ def test_defaults():
         ({"offset_sweep": {"max_grain": "12KiB"}}, "plumbline_verify.offset_sweep.max_grain: 12KiB; wanted a power of two"),
         ({"offset_sweep": {"layers": False}}, "plumbline_verify.offset_sweep: unknown key 'layers'"),
         ({"sync_latency": "yes"}, "plumbline_verify.sync_latency: found a string"),
+        ({"fstrim_proof": {"scratch_size": "1MiB"}}, "plumbline_verify.fstrim_proof.scratch_size: 1MiB; wanted 16MiB to 16GiB"),
+        ({"fstrim_proof": {"min_ratio": 1}}, "plumbline_verify.fstrim_proof.min_ratio: 1; wanted 1.1 to 100"),
+        ({"fstrim_proof": {"max_seconds": 0}}, "plumbline_verify.fstrim_proof.max_seconds: 0; wanted 1 to 3600"),
         ({"fetch": 3}, "plumbline_verify.fetch: found a number"),
         ([], "plumbline_verify: found an empty list"),
     ],
@@ -308,17 +311,26 @@ def test_a_mistake_is_named(raw, words):
 
 
 def test_switches():
-    verify = read_verify({"offset_sweep": False, "throughput": True, "sync_latency": {"min_ops": {"fsync": 500}}})
+    verify = read_verify({"offset_sweep": False, "fstrim_proof": False, "throughput": True, "sync_latency": {"min_ops": {"fsync": 500}}})
     assert verify.measures == {"throughput": {}, "sync_latency": {"min_ops": {"fsync": 500}}}
 
 
-@pytest.mark.parametrize("file, measures", [("measure.yml", ("offset_sweep", "throughput", "sync_latency")), ("writes.yml", ("throughput",))])
+@pytest.mark.parametrize("file, measures", [("measure.yml", ("offset_sweep", "throughput", "sync_latency", "fstrim_proof")), ("writes.yml", ("throughput",))])
 def test_the_role_hands_over_every_option(file, measures):
     """An option that is checked and then forgotten would be a threshold that nobody holds."""
     for measure in measures:
         (task,) = (task for task in task_file(file) if "plumbline.ssd." + measure in task)
         handed = {key for key, value in task["plumbline.ssd." + measure].items() if "__verify_options." + key in str(value)}
         assert handed == set(MEASUREMENTS[measure].arguments)
+
+
+@pytest.mark.parametrize(
+    "verdict, offered, expected",
+    [("pass", True, "pass"), ("fail", True, "fail"), ("fail", False, "pass"), ("inconclusive", True, "pass"), (None, True, "inconclusive")],
+)
+def test_a_trim_fails_only_where_it_was_sent_and_did_not_arrive(verdict, offered, expected):
+    one = {"verdict": verdict, "measure": "fstrim_proof", "offered": offered, "reasons": ["nvme0n1: the data are still there"]}
+    assert stack_proof.judge_measured([one])[0] == expected
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._formats.test_link import phy_page
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._write_cache.test_rules import identify, mode_page
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import fixture
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.smart import health_log
 
 INVALID_COMMAND = bytes([0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, 0])
 NO_SAVED = bytes([0x70, 0, 5, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x39, 0, 0, 0, 0, 0])
@@ -71,7 +73,7 @@ class Drive:
     def answer_nvme(self, buffer):
         words = struct.unpack("<BBHIIIQQII6III", buffer)
         opcode, nsid, address, dword10 = words[0], words[3], words[7], words[10]
-        assert nsid == 0 and words[-2] == 10000
+        assert nsid == (0xFFFFFFFF if opcode == 2 else 0) and words[-2] == 10000
         self.asked.append((opcode, dword10))
         answer = self.nvme.get((opcode, dword10), 0x4002)
         if isinstance(answer, bytes):
@@ -131,6 +133,16 @@ def test_nvme(drive):
     assert ask_drive.read_cache(node("nvme0n1", transport="nvme")) == WriteCache(True, True, True)
 
 
+def test_nvme_health(drive):
+    """Log page 02h of the whole controller, 512 bytes: 127 dwords more than one."""
+    drive.nvme.update({(6, 1): fixture("id_ctrl.bin"), (0x02, 0x007F0002): health_log(warning=4, kelvin=310, used=7)})
+    found = ask_drive.read_nvme_health("/dev/nvme0")
+    assert (found.critical_warning, found.temperature, found.used, found.serial) == (4, 37, 7, "PLUMB0001")
+    del drive.nvme[(0x02, 0x007F0002)]
+    with pytest.raises(ask_drive.Unanswered, match="refused admin command 02h"):
+        ask_drive.read_nvme_health("/dev/nvme0")
+
+
 def test_nvme_without_a_cache_is_asked_no_further(drive):
     raw = bytearray(fixture("id_ctrl.bin"))
     raw[525] = 0
@@ -178,3 +190,15 @@ def test_a_command_that_did_not_arrive(drive):
 def test_devices_that_cannot_be_asked_are_not(drive, one, words):
     cache = ask_drive.read_cache(one)
     assert words in cache.fault and cache[:5] == (None,) * 5 and not drive.asked
+
+
+def test_the_phys_of_a_sas_drive(drive):
+    drive.scsi[bytes([0x5A, 0x08, 0x19])] = phy_page(0xAA, 0xAA)
+    assert ask_drive.read_phy_speed(node()) == 6000
+    assert drive.asked == [bytes([0x5A, 0x08, 0x19, 0x01, 0, 0, 0, 2, 0, 0])]
+
+
+@pytest.mark.parametrize("what", ["refused", "gone", "lost"])
+def test_phys_that_are_not_told(drive, what):
+    drive.gone, drive.host_status = what == "gone", 1 if what == "lost" else 0
+    assert ask_drive.read_phy_speed(node()) is None

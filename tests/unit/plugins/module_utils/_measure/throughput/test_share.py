@@ -179,7 +179,7 @@ def test_slow_legs_are_named(rates, lines):
 def test_the_report():
     _asked, found = measure(0.5)
     _asked, none = measure(1.0, blocks=4)
-    lines = throughput_share.report_throughput("bench-lv", [("rand_read", found), ("seq_read", none)], ["a note"])
+    lines = throughput_share.report_throughput("bench-lv", [("rand_read", found), ("seq_read", none)], ["a note"], {})
     assert lines[0] == "bench-lv against its legs, burst rates, not steady state"
     assert lines[1].split() == ["job", "stack", "MiB/s", "raw", "MiB/s", "share", "interval", "blocks", "verdict"]
     assert lines[2].split()[0] == "rand_read" and lines[2].split()[-1] == "fail"
@@ -189,6 +189,6 @@ def test_the_report():
 
 def test_as_a_module_returns_it():
     _asked, found = measure(1.0, blocks=4)
-    row = throughput_share.throughput_as_dict("rand_read", found)
+    row = throughput_share.throughput_as_dict("rand_read", found, {})
     assert (row["share"], row["low"], row["high"], row["blocks"], row["verdict"]) == (None, None, None, 4, INCONCLUSIVE)
     assert [leg["device"] for leg in row["legs"]] == ["a", "b"]

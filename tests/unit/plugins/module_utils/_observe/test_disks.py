@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which links are read of a disk, and when it is read itself for that."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, Link, LinkEnd
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import disks
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Reads the links of a disk; a path has a PCIe link of this many lanes of four. Returns (lanes found, what was asked)."""
+
+    def look(idle=4, busy=4, paths=("nvme0",), **identity):
+        asked = []
+
+        def links(home, speed, lanes):
+            return (Link(PCIE, LinkEnd("port of " + home, 8000, 4), LinkEnd("end", 8000, 4), 8000, lanes),)
+
+        host = Host()
+        devno = host.disk(**identity)
+        monkeypatch.setattr(disks.os.path, "realpath", lambda path: path)
+        monkeypatch.setattr(disks.ask_drive, "controllers", lambda node: ["/dev/" + path for path in paths])
+        monkeypatch.setattr(disks.ask_drive, "read_phy_speed", lambda node: asked.append("phys") or 12000)
+        monkeypatch.setattr(disks.link, "read_bus_links", lambda home, speed: asked.append((home, speed)) or links(home, speed, idle))
+        monkeypatch.setattr(disks.link, "read_bus_links_under_load", lambda path, home, speed: asked.append(("load", path, home)) or links(home, speed, busy))
+        found = disks.read_drive_links(host.seen.nodes[devno])
+        return [one.width for one in found], asked
+
+    return look
+
+
+@pytest.mark.parametrize("identity, asked", [
+    ({}, [("/sys/class/nvme/nvme0", None)]),
+    ({"paths": ("nvme0", "nvme2")}, [("/sys/class/nvme/nvme0", None), ("/sys/class/nvme/nvme2", None)]),
+    ({"paths": ()}, [("/sys/class/block/nvme0n1/device", None)]),
+    ({"transport": "sata", "ata": True}, [("/sys/class/block/nvme0n1/device", None)]),
+    ({"transport": "sas"}, ["phys", ("/sys/class/block/nvme0n1/device", 12000)]),
+    ({"transport": "sas", "ata": True}, [("/sys/class/block/nvme0n1/device", None)]),
+])  # fmt: skip
+def test_who_is_asked(read, identity, asked):
+    widths, found = read(**identity)
+    assert (widths, found) == ([4] * len([one for one in asked if one != "phys"]), asked)
+
+
+@pytest.mark.parametrize("busy", [4, 2])
+def test_a_disk_is_read_where_its_link_may_rest(read, busy):
+    widths, asked = read(idle=2, busy=busy)
+    assert (widths, asked[1:]) == ([busy], [("load", "/dev/nvme0n1", "/sys/class/nvme/nvme0")])
