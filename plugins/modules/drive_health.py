@@ -49,7 +49,7 @@ options:
   baseline:
     description:
       - Keep this reading on the host, below C(/var/lib/plumbline/health), at most one a day and 400 for each drive. Later calls compare with
-        what is kept, with or without this option.
+        what is kept, with or without this option. The roles that build also tell from it how old the last reading is.
       - Nothing is kept in check mode.
     type: bool
     default: false
@@ -303,8 +303,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks, read_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.health_baseline import compare_readings, load_readings, save_reading
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last, save_last, update_last
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, Run, peek
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import Known, StackDrives, health_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import Known, StackDrives, health_result, last_readings
 
 STACK = {
     "name": {"type": "str", "required": True},
@@ -321,6 +322,7 @@ ADVISORY = {
     "limit_hours": {"type": "int", "required": True},
     "text": {"type": "str", "required": True},
 }
+GATE = "refused: nothing was written. The drives are not as they should be, and plumbline_health: {gate: warn} would build on them all the same: "
 # Choice → the levels of findings that are a failure.
 FAIL_IF = {"never": (), "error": (ERROR,), "warning": (ERROR, WARNING)}
 
@@ -350,6 +352,19 @@ def read_options(params, names):
         rated=[(one["model"], one["terabytes_written"] * 10**12) for one in params["endurance"]],
         advisories=[Advisory(tuple(one["models"]), one["fixed_in"], one["limit_hours"], one["text"]) for one in params["advisories"]],
     )
+
+
+def keep(check_mode, compared, same, new, now):
+    """Keep what is due of this reading, except in check mode; returns whether anything is due."""
+    due = [key for key, one in compared.items() if one.due]
+    before = load_last()
+    after = update_last(before, new, now)
+    if not check_mode:
+        for key in due:
+            save_reading(key, compared[key].readings, same[key], now)
+        if after != before:
+            save_last(after)
+    return bool(due) or after != before
 
 
 def main():
@@ -382,15 +397,15 @@ def main():
         compared = {key: compare_readings(health, load_readings(key), known.now) for key, health in same.items()}
         result = health_result(drives, known._replace(histories={key: one.readings for key, one in compared.items()}))
         warnings += ["the baseline of %s: %s" % (key, one.warning) for key, one in compared.items() if one.warning]
-        due = [key for key, one in compared.items() if one.due and params["baseline"]]
-        for key in due if not module.check_mode else ():
-            save_reading(key, compared[key].readings, same[key], known.now)
+        last = last_readings(result, {node.name: node.identity.key for node in nodes}, known.now)
+        changed = bool(params["baseline"] and not held) and keep(module.check_mode, compared, same, last, known.now)
     except PlumblineError as fault:
         exit_refused(module, fault)
     unfit = [finding["text"] for finding in result["findings"] if finding["level"] in FAIL_IF[params["fail_if"]]]
     if unfit and not module.check_mode:
-        exit_refused(module, several("the drives are not as they should be: ", unfit), warnings, report=result["report"])
-    exit_success(module, warnings, changed=bool(due), **result)
+        refused = GATE if params["lease"].get("run") else "the drives are not as they should be: "
+        exit_refused(module, several(refused, unfit), warnings, report=result["report"])
+    exit_success(module, warnings, changed=changed, **result)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,11 @@ options:
       - What is proven by measurement, as in C(plumbline_verify). The guide on the measured proof describes it.
       - If it is given, RV(proofs) says what the record of the host holds and what is to be measured.
     type: dict
+  health:
+    description:
+      - What is done about the health of the drives, as in C(plumbline_health). The role P(plumbline.ssd.health#role) lists its keys.
+      - If it is given, RV(health) says whether M(plumbline.ssd.drive_health) is to be called. This module itself asks no drive for its health.
+    type: dict
   fail_if:
     description:
       - When the module fails although the plan is not refused. V(unfinished) - a step is left. V(unsound) - no step is left, and a finding has
@@ -257,6 +262,14 @@ verify:
   description: O(verify) as the module understood it. C(measures) has the wanted measurements, each with its options.
   returned: success
   type: dict
+health:
+  description:
+    - What is known of the health of the drives, if O(health) is given and its gate is not V(off). C(due) says whether they are to be read now,
+      before a step in any case, else once a day. C(state) is the last reading in one line. C(stacks) are the stacks with their drives, as
+      O(plumbline.ssd.drive_health#module:stacks) takes them.
+    - What the last reading found is also given as warnings, if none is due.
+  returned: success
+  type: dict
 findings:
   description:
     - The findings of all stacks. For a stack that is still to be built, these are the findings of the layer C(link) on its devices.
@@ -284,6 +297,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call i
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import read_gate
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run, release
 
@@ -296,6 +310,7 @@ def main():
             "stacks": {"type": "list", "elements": "dict", "required": True},
             "through": {"type": "str", "choices": ["write_cache", "partition", "striped_lvm", "filesystem"], "default": "filesystem"},
             "verify": {"type": "dict"},
+            "health": {"type": "dict"},
             "fail_if": FAIL_IF,
             "variables": {"type": "list", "elements": "str", "default": []},
             "lease": {"type": "dict", "options": LEASE},
@@ -306,14 +321,15 @@ def main():
         check_variables(module.params["variables"])
         stacks = read_stacks(module.params["stacks"])
         verify = None if module.params["verify"] is None else read_verify(module.params["verify"])
+        gate = "off" if module.params["health"] is None else read_gate(module.params["health"])
         need_root()
         through, lease = module.params["through"], module.params["lease"]
         if lease is None or module.check_mode:
-            result, warnings = read(runner(module), stacks, through, verify)
+            result, warnings = read(runner(module), stacks, through, verify, gate=gate)
         else:
             me = Run(*(lease[name] for name in Run._fields))
             refused = "reading back was refused: " if me.run and module.params["fail_if"] in ("unfinished", "any") else NOTHING_WRITTEN
-            result, warnings = read_to_write(runner(module), stacks, through, verify, me, refused)
+            result, warnings = read_to_write(runner(module), stacks, through, verify, me, refused, gate)
     except Held as fault:
         exit_refused(module, fault, holder=fault.holder)
     except PlumblineError as fault:

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk
-from labkit.harness import Harness
-from labkit.specs import said
+from labkit.harness import ROOT, Harness
+from labkit.specs import said, stack
 from plumblab.errors import LabError
 from plumblab.qmp import Qmp
 
@@ -18,6 +21,7 @@ BUSES = {"ata": "sata", "scsi": "scsi", "nvme": "nvme"}
 DISKS = [{"name": f"dh{kind}", "bus": bus, "size": "64MiB", "serial": f"DH{kind.upper()}1"} for kind, bus in BUSES.items()]
 HOME = "/var/tmp/plumbline-smartctl"  # /run is mounted noexec
 KEPT = "/var/lib/plumbline/health"
+BENCH_FILES = ROOT / "tests/bench"
 BITS = ("spare_low", "temperature", "unreliable", "read_only", "backup_failed")
 
 
@@ -116,11 +120,11 @@ def test_a_baseline_is_kept_once_a_day_and_compared(harness: Harness, drives: Be
     harness.must(f"rm -rf {KEPT}")
     assert read(harness, disk, baseline=True, check=True)["changed"] is True and harness.run(f"ls {KEPT}")[1] == ""
     assert [read(harness, disk, baseline=True)["changed"] for _turn in range(2)] == [True, False]
-    assert harness.must(f"stat -c %a {KEPT}/*").split() == ["600"]
-    (line,) = harness.must(f"cat {KEPT}/*").splitlines()
+    assert harness.must(f"stat -c %a {KEPT}/*").split() == ["600"] * 2
+    (line,) = harness.must(f"cat {KEPT}/*.jsonl").splitlines()
     assert json.loads(line)["serial"] == disk.serial
     assert only(read(harness, disk))["baseline"]["readings"] == 1
-    harness.must(rf"""sed -i 's/"power_cycles": [0-9]*/"power_cycles": 99999/' {KEPT}/*""")
+    harness.must(rf"""sed -i 's/"power_cycles": [0-9]*/"power_cycles": 99999/' {KEPT}/*.jsonl""")
     assert "power_cycles fell from 99999" in str(read(harness, disk)["warnings"])
     harness.must(f"rm -rf {KEPT}")
 
@@ -136,14 +140,16 @@ STAND_INS = {
 }
 
 
-@pytest.mark.parametrize("what", STAND_INS)
-def test_one_that_fails_is_one_finding_and_the_rest_are_judged(harness: Harness, drives: Bench, figure: Any, what: str) -> None:
-    """By default a hang costs 30 s."""
+@pytest.mark.parametrize(
+    ("what", "timeout"),
+    [*((what, 5) for what in STAND_INS), pytest.param("hang", 30, marks=pytest.mark.long)],  # 30 s is the default
+)
+def test_one_that_fails_is_one_finding_and_the_rest_are_judged(harness: Harness, drives: Bench, figure: Any, what: str, timeout: int) -> None:
     disk, other = drives.disks["dhata"], drives.disks["dhnvme"]
     doing, words = STAND_INS[what]
     before = harness.seconds
-    result = read(harness, disk, other, tool=f'case "$*" in *{disk.path}) {doing} ;; *) {REAL} ;; esac')
-    figure(f"drive health, {what}", seconds=round(harness.seconds - before, 1))
+    result = read(harness, disk, other, tool=f'case "$*" in *{disk.path}) {doing} ;; *) {REAL} ;; esac', timeout=timeout)
+    figure(f"drive health, {what}, timeout {timeout} s", seconds=round(harness.seconds - before, 1))
     found = {drive["serial"]: drive for drive in result["drives"]}
     bad = found[disk.serial]
     assert (bad["read"], bad["failing"], rules(bad)) == (False, None, ["unread"]) and words in bad["findings"][0]["found"]
@@ -218,3 +224,47 @@ def test_a_member_of_a_megaraid_is_read_once(harness: Harness, drives: Bench, fi
     figure("drive health, megasas", members=[[drive["member"], drive["read"], drive["failing"], rules(drive), drive["serial"]] for drive in found])
     assert found, scan
     assert all(drive["read"] or rules(drive) == ["unread"] for drive in found)
+
+
+def play(bench: Bench, *words: str, **variables: Any) -> str:
+    """What the role provision says on the stack of one drive. It fails if a drive does."""
+    stacks = [stack([bench.disks["dhnvme"]], layout="linear")]
+    argv = ["ansible-playbook", "-i", str(BENCH_FILES / "inventory.yml"), *words, "playbooks/provision_db_storage.yml", "-e"]
+    env = dict(os.environ, ANSIBLE_CONFIG=str(BENCH_FILES / "ansible.cfg"), ANSIBLE_COLLECTIONS_PATH=str(ROOT / "playbooks/collections"))
+    given = json.dumps({"plumbline_stacks": stacks, "plumbline_verify": {"policy": "never"}, **variables})
+    done = subprocess.run([*argv, given], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return f"exit {done.returncode}\n{done.stdout}"
+
+
+@pytest.fixture
+def failing(harness: Harness, drives: Bench) -> Iterator[Disk]:
+    """A drive that says that it fails. The host knows nothing of it yet."""
+    harness.must(f"rm -rf {KEPT}")
+    warn(drives, drives.disks["dhnvme"], 4)
+    yield drives.disks["dhnvme"]
+    warn(drives, drives.disks["dhnvme"], 0)
+    harness.must(f"rm -rf {KEPT}")
+
+
+def test_the_gate_stops_a_play_before_its_first_step(drives: Bench, failing: Disk) -> None:
+    with drives.untouched():
+        refused = play(drives)
+    assert refused.startswith("exit 2"), refused[-3000:]
+    assert "refused: nothing was written. The drives are not as they should be" in refused and "the reliability is degraded" in refused, refused[-3000:]
+    assert f"error: drive {failing.kernel} ({failing.serial}): the drive says that it fails" in refused, refused[-3000:]
+
+
+@pytest.mark.long
+def test_the_gate_otherwise(harness: Harness, drives: Bench, failing: Disk) -> None:
+    """Check mode prints, warn builds. On a stack that stands no step can be stopped: its findings are told, and the drives not read again that day."""
+    with drives.untouched():
+        checked = play(drives, "--check")
+    assert checked.startswith("exit 0") and "step 1: partition " in checked and "error: drive " in checked, checked[-3000:]
+    built = play(drives, plumbline_health={"gate": "warn"})
+    assert built.startswith("exit 0") and "error: drive " in built and "changed=0" not in built, built[-3000:]
+    again = play(drives)
+    assert again.startswith("exit 0") and "changed=0" in again and re.search("drives: health read [0-9]+ min ago, error: drive", again), again[-3000:]
+    warn(drives, failing, 0)
+    harness.must(f"rm -rf {KEPT}")
+    healthy = play(drives)
+    assert healthy.startswith("exit 0") and "error: drive" not in healthy and "changed=1" in healthy, healthy[-3000:]

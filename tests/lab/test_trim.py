@@ -93,6 +93,41 @@ def test_a_sparse_device_of_4_tib(bench: Bench, harness: Harness, disks: dict[st
         assert discarded(bench, big) == [BIG - 2 * MIB]
 
 
+def cut_off(bench: Bench, harness: Harness, big: Disk, way: str, seconds: float) -> tuple[dict[str, Any], int]:
+    """Partition the disk, and stop it after so many seconds: the result, if the module still gave one, and how many bytes were discarded."""
+    (step,) = harness.module("stack_plan", {"stacks": [stack([big], "separate")], "through": "partition"})["steps"]
+    bench.counters(big, reset=True)
+    if way == "kill":
+        harness.cut("aligned_partition", {"devices": step["devices"]}, seconds)
+        result = {}
+    else:
+        state = f"/sys/class/block/{harness.must(f'basename $(readlink -f {big.path})').strip()}/device/state"
+        harness.must(f"(sleep {seconds}; echo offline > {state}) > /dev/null 2>&1 &")
+        result = harness.module("aligned_partition", {"devices": step["devices"]})
+        harness.must(f"sleep {seconds}; echo running > {state}; udevadm trigger --settle --subsystem-match=block")
+    (count,) = discarded(bench, big)
+    return result, count or 0
+
+
+@pytest.mark.parametrize("way", ["kill", "eio"])
+def test_stopped_in_the_middle_of_a_discard(bench: Bench, harness: Harness, disks: dict[str, Disk], way: str) -> None:
+    """No table is there then, and the next run proves the device blank and discards all of it."""
+    big, whole = disks["big"], BIG - 2 * MIB
+    for seconds in (1.0, 1.4, 1.8, 2.2, 2.6, 3.0, 0.6, 0.8, 1.2, 1.6, 2.0, 2.4):
+        result, count = cut_off(bench, harness, big, way, seconds)
+        if 0 < count < whole:
+            break
+        bench.clean(big)
+    print(way, "after", seconds, "s:", count, "of", whole, "bytes")
+    assert 0 < count < whole
+    if result:
+        assert_error(result, f"{big.path}: the discard failed at byte ", f" of {whole} bytes: ", "no table was written to it; run again")
+    assert harness.run(f"sfdisk --dump {big.path}")[0] != 0
+    (step,) = harness.module("stack_plan", {"stacks": [stack([big], "separate")], "through": "partition"})["steps"]
+    harness.apply([step])
+    assert discarded(bench, big) == [count + whole]
+
+
 def prove(harness: Harness, path: str) -> dict[str, Any]:
     result = harness.module("fstrim_proof", {"path": path})
     assert not result["failed"], said(result)

@@ -7,6 +7,7 @@ the note of filesystems that are about to be made.
 
 from __future__ import annotations
 
+import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, several
@@ -21,11 +22,13 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.mounts import drop_in_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.packages import packages_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import NO_READING, needed_reading, needs_smartctl
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.needed_proof import proofs
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import lease_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs as records_proofs
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made, note_making
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.plan_drawing import diff, steps_report
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.static_proof_table import view_report
 
@@ -56,10 +59,12 @@ def read(
     verify: Optional[Verify] = None,
     prove: bool = True,
     refused: str = NOTHING_WRITTEN,
+    gate: str = "off",
 ) -> Tuple[Dict[str, Any], List[str]]:
     """Observe the host once and plan *stacks* up to a layer. Returns (what a module returns of it, warnings).
 
-    With *verify* also what is known of their measured proofs. Raises PlumblineError with every reason if the plan is refused; *refused* begins it.
+    With *verify* also what is known of their measured proofs, and unless *gate* is "off" what is known of their drives' health.
+    Raises PlumblineError with every reason if the plan is refused; *refused* begins it.
     """
     # Without a stack nothing is asked of the host, which may have neither the tools nor the devices.
     seen = observe(run, questions(stacks, prove), lambda node, links: overrides_for(stacks, node, links)) if stacks else Observation()
@@ -69,20 +74,26 @@ def read(
     legs = [leg.devno for stack in plan.stacks for leg in stack.legs]
     views = [view(seen, devno) for devno in tops(seen, legs)]
     proven = proofs(plan, seen, verify, {stack.name: records_proofs.load_proof(stack.name) for stack in stacks}) if verify else []
-    load_tools = ["fio"] if verify and "throughput" in verify.measures and any(proof["due"] for proof in proven) else []
+    health, known = needed_reading(plan, seen, load_last(), int(time.time())) if gate != "off" else (NO_READING, [])
+    tools = ["fio"] if verify and "throughput" in verify.measures and any(proof["due"] for proof in proven) else []
+    tools += ["smartctl"] if plan.steps and needs_smartctl(health) else []
     result = {
         "changed": bool(plan.steps),
         "steps": plan.steps,
         "digest": plan.digest if plan.steps else "",
-        "missing_packages": sorted(set(plan.missing_packages + packages_of(seen, load_tools))),
+        "missing_packages": sorted(set(plan.missing_packages + packages_of(seen, tools))),
         "stacks": [one.as_dict() for one in views],
         "findings": [finding.as_dict() for finding in [found for one in views for found in one.findings] + plan.findings],
         "proofs": proven,
         "verify": verify.as_dict() if verify else {},
-        "report": steps_report(plan) + [line for one in views for line in view_report(one)] + [proof["state"] for proof in proven],
+        "health": health,
+        "report": steps_report(plan)
+        + [line for one in views for line in view_report(one)]
+        + [proof["state"] for proof in proven]
+        + ([health["state"]] if health["state"] else []),
         "diff": diff(plan, seen),
     }
-    return result, plan.warnings
+    return result, plan.warnings + known
 
 
 # Findings of these layers concern durability. Those of all others concern where the data begins.
@@ -123,7 +134,7 @@ def note_filesystems(result: Mapping[str, Any]) -> None:
 
 
 def read_to_write(
-    run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: lease_file.Run, refused: str = NOTHING_WRITTEN
+    run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: lease_file.Run, refused: str = NOTHING_WRITTEN, gate: str = "off"
 ) -> Tuple[Dict[str, Any], List[str]]:
     """read() for a run that means to carry the steps out: where steps remain, they come with the host's lease; where none do, it is given back.
 
@@ -135,7 +146,7 @@ def read_to_write(
     if not held:
         forget_made()
     try:
-        result, warnings = read(run, stacks, through, verify, prove=not held, refused=refused)
+        result, warnings = read(run, stacks, through, verify, prove=not held, refused=refused, gate=gate)
     except PlumblineError as fault:
         if held:
             raise lease_file.Held(NOTHING_WRITTEN + held, before) from fault
@@ -146,7 +157,7 @@ def read_to_write(
         lease, found, taken_over = lease_file.take(me, result["digest"])
         me, warnings = me._replace(run=lease.run), warnings + taken_over
         if held or found != before:  # what was seen may be old, or was not proven
-            result, warnings = _read_again(run, stacks, through, verify, me)
+            result, warnings = _read_again(run, stacks, through, verify, me, gate)
     try:
         note_filesystems(result)
     except PlumblineError:
@@ -157,9 +168,11 @@ def read_to_write(
     return result, warnings
 
 
-def _read_again(run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: lease_file.Run) -> Tuple[Dict[str, Any], List[str]]:
+def _read_again(
+    run: Runner, stacks: Sequence[Stack], through: str, verify: Optional[Verify], me: lease_file.Run, gate: str
+) -> Tuple[Dict[str, Any], List[str]]:
     try:
-        result, warnings = read(run, stacks, through, verify)
+        result, warnings = read(run, stacks, through, verify, gate=gate)
     except PlumblineError:
         lease_file.release(me.run)
         raise

@@ -146,7 +146,7 @@ def _guarded(run: Callable[..., Tuple[int, str, str]]) -> Callable[..., Tuple[in
     return guarded
 
 
-TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "fio", "udevadm", "hdparm", "sdparm", "nvme")
+TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "fio", "udevadm", "hdparm", "sdparm", "nvme", "smartctl")
 
 
 def find_known_tools() -> Dict[str, str]:

@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
-from typing import Dict, NamedTuple
+from typing import Dict, NamedTuple, Sequence
 
 ERROR = "error"  # the proof fails
 WARNING = "warning"  # worth a look; fails nothing
 INFO = "info"  # good to know; nothing has to be done
+OK = "ok"  # nothing was found
+LEVELS = (ERROR, WARNING, INFO, OK)  # from the worst
 # Layers whose findings say nothing of where the data begins.
 DURABILITY = ("write_cache", "mount", "ext4")
+
+
+def worst_level(levels: Sequence[str]) -> str:
+    """The worst of several; ``ok`` of none."""
+    return min(levels, key=LEVELS.index) if levels else OK
 
 
 class Finding(NamedTuple):

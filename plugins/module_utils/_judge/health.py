@@ -11,12 +11,10 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import smartctl
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.endurance import SPAN_SECONDS, Projection, hours_of, project
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, INFO, WARNING, Finding
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, INFO, LEVELS, WARNING, Finding, worst_level
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.firmware_advisories import NEAR_HOURS, Advisory, advisory_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Reading
 
-OK = "ok"
-_LEVELS = (ERROR, WARNING, INFO, OK)  # from the worst
 _HOT = 70  # degrees Celsius, where the drive names no limit of its own
 _WEAR_WARN, _WEAR_END, _DAYS_WARN = 80, 100, 365  # percent, percent, days
 _REPLACE = "replace the drive; its stack has no mirror, so copy first what you need"
@@ -73,11 +71,6 @@ class Case(NamedTuple):
     advisories: Sequence[Advisory]
 
 
-def worst_level(levels: Sequence[str]) -> str:
-    """The worst of several; ``ok`` of none."""
-    return min(levels, key=_LEVELS.index) if levels else OK
-
-
 def judge_health(drive: Health, now: int, use: DriveUse = NO_USE, history: Sequence[Reading] = (), advisories: Sequence[Advisory] = ()) -> HealthVerdict:
     """One drive. *history*: the readings of its baseline, the oldest first. A drive that was not read gets one finding and no verdict."""
     if not drive.read:
@@ -91,7 +84,7 @@ def judge_health(drive: Health, now: int, use: DriveUse = NO_USE, history: Seque
     failing = True if any(one.failing for one in problems) else _said_healthy(drive)
     if failing is None and not any(one.level == WARNING for one in problems):
         problems.append(Problem("no_verdict", WARNING, "the drive gives no verdict on itself", "one"))
-    problems.sort(key=lambda one: _LEVELS.index(one.level))
+    problems.sort(key=lambda one: LEVELS.index(one.level))
     return HealthVerdict(failing, worst_level([one.level for one in problems]), tuple(problems), case.projection, growth, recent)
 
 

@@ -16,6 +16,7 @@ _PACKAGES = {
     "fedora": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
     "suse": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
 }
+_EVERYWHERE = {**PACKAGES, "smartctl": "smartmontools"}
 _FAMILIES = {
     "debian": "debian",
     "ubuntu": "debian",
@@ -41,5 +42,5 @@ def missing_packages(seen: Observation, stacks: Sequence[Stack], through: str) -
 def packages_of(seen: Observation, wanted: Iterable[str]) -> List[str]:
     """The packages of the host's distribution that bring those of these tools that are not there."""
     family = next((_FAMILIES[word] for word in seen.distribution if word in _FAMILIES), "debian")
-    packages = {**_PACKAGES[family], **PACKAGES}
+    packages = {**_PACKAGES[family], **_EVERYWHERE}
     return sorted({packages[tool] for tool in wanted if tool not in seen.tools})

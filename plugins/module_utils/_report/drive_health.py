@@ -8,10 +8,11 @@ from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import Finding
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING, Finding, worst_level
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.firmware_advisories import Advisory
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.health import DriveUse, HealthVerdict, judge_health, mixed_firmware, worst_level
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.health import DriveUse, HealthVerdict, judge_health, mixed_firmware
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Reading, Source
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
 
 
 class StackDrives(NamedTuple):
@@ -50,6 +51,16 @@ def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict
         "findings": findings,
         "drives": told,
         "report": _table(told) + ["%s: %s" % (finding["level"], finding["text"]) for finding in findings],
+    }
+
+
+def last_readings(result: Mapping[str, Any], keys: Mapping[str, str], now: int) -> Dict[str, LastReading]:
+    """What a later plan wants to know of this reading, by the identity of a disk. *keys*: the kernel's name of a disk → its identity."""
+    return {
+        keys[name]: LastReading(now, one["level"], tuple(finding["text"] for finding in one["findings"] if finding["level"] in (ERROR, WARNING)))
+        for one in result["drives"]
+        for name in one["disks"]
+        if keys.get(name)
     }
 
 

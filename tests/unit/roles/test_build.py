@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 
@@ -32,17 +33,19 @@ MEASURED = ["offset_sweep", "stack_proof"]
 NOT_THERE = {"failed": True, "msg": "broken"}
 
 
-def plan(*steps, due=False, missing=(), released="", run=RUN):
+def plan(*steps, due=False, missing=(), released="", run=RUN, look=False):
     """What stack_plan returns."""
     proof = {"stack": "pgdata", "due": due, "bare": [], "volumes": [{"stack": "pgdata", "volume": "data", "device": "/dev/pgdata/data", "path": "/data"}]}
     lease = {"run": run, "digest": "d" * 64} if steps else {}
     verify = {"fetch": "", "inconclusive": "fail", "measures": {"offset_sweep": {}}}
     planned = {"changed": bool(steps), "steps": [STEPS[step] for step in steps], "missing_packages": list(missing), "lease": lease, "released": released}
-    return {**planned, "proofs": [proof], "verify": verify, "report": ["a report"], "findings": []}
+    health = {"due": look, "state": "", "stacks": [{"name": "pgdata", "devices": ["/dev/nvme0n1"]}] if look else []}
+    return {**planned, "health": health, "proofs": [proof], "verify": verify, "report": ["a report"], "findings": []}
 
 
 ANSWERS = {
     **{name: [{"changed": True}] for name in ("aligned_partition", "lvg", "lvol", "filesystem", "apt", "run_lease")},
+    "drive_health": [{"level": "ok", "findings": [], "drives": [], "report": ["the drives"]}],
     "setup": [{"ansible_facts": {"ansible_pkg_mgr": "apt"}}],
     "offset_sweep": [{"measure": "offset_sweep", "verdict": "phase"}],
     "stack_proof": [{"verdict": "pass", "proofs": [], "report": ["measured"], "paragraphs": []}],
@@ -84,6 +87,14 @@ CASES = {
     "refused_when_active": ({"stack_plan": [plan("unfinished"), NOT_THERE]}, False, ["stack_plan", "lvol", "stack_plan", "run_lease"]),
     "activated_as_asked": ({"stack_plan": [plan("unfinished"), plan(released=RUN)]}, True, ["stack_plan", "lvol", "stack_plan"]),
     "fio_is_missing": ({"stack_plan": [plan(due=True, missing=["fio"]), plan(due=True)]}, True, ["stack_plan", "apt", "stack_plan", *MEASURED]),
+    "healthy_drives": ({"stack_plan": [plan(*ALL, look=True)]}, True, ["stack_plan", "drive_health", *BUILT, *MEASURED]),
+    "failing_drive": ({"stack_plan": [plan(*ALL, look=True)], "drive_health": [NOT_THERE]}, False, ["stack_plan", "drive_health", "run_lease"]),
+    "as_asked_and_read_yesterday": ({"stack_plan": [plan(look=True)]}, True, ["stack_plan", "drive_health"]),
+    "smartctl_first": (
+        {"stack_plan": [plan(*ALL, missing=["smartmontools"], look=True), plan(*ALL, look=True)]},
+        True,
+        ["stack_plan", "apt", "stack_plan", "drive_health", *BUILT, *MEASURED],
+    ),
     "drift_while_packages_were_installed": (
         {"stack_plan": [plan(due=True, missing=["fio"]), plan(*ALL)]},
         True,
@@ -143,3 +154,21 @@ def test_the_tag_cannot_be_left_out(tmp_path):
 def test_check_mode_plans_and_prints(tmp_path):
     code, said, calls = play_one(tmp_path, {"stack_plan": [plan(*ALL, missing=["lvm2"])]}, PROVISION, "--check")
     assert ([name for name, _args in calls], code) == (["stack_plan"], 0) and "[db07]\n  a report" in said, said
+
+
+@pytest.mark.parametrize(
+    "health, steps, fail_if",
+    [(None, ALL, "error"), ({"gate": "warn"}, ALL, "never"), (None, (), "never"), ({"gate": "fail", "timeout": 9}, ("mount",), "error")],
+)
+def test_what_the_gate_does(tmp_path, health, steps, fail_if):
+    """It stops a play before a step only. A host that is as asked gets its findings as warnings."""
+    words = ["-e", json.dumps({"plumbline_health": health})] if health else []
+    code, said, calls = play_one(tmp_path, {"stack_plan": [plan(*steps, look=True)]}, PROVISION, *words)
+    args = next(args for name, args in calls if name == "drive_health")
+    assert code == 0 and calls[0][1]["health"] == (health or {}) and "[db07]\n  the drives" in said, said
+    assert (args["fail_if"], args["baseline"], args["devices"], args.get("timeout")) == (fail_if, True, ["/dev/nvme0n1"], (health or {}).get("timeout"))
+
+
+def test_check_mode_looks_at_the_drives(tmp_path):
+    code, said, calls = play_one(tmp_path, {"stack_plan": [plan(*ALL, look=True)]}, PROVISION, "--check")
+    assert ([name for name, _args in calls], code) == (["stack_plan", "drive_health"], 0) and "  the drives" in said, said

@@ -24,6 +24,7 @@ CASES = {
     "failing": (FAILING, {}, False, {"baseline": True, "fail_if": "error"}),
     "warn": (SOUND, {"gate": "warn"}, True, {"baseline": True, "fail_if": "never"}),
     "off": (FAILING, {"gate": "off"}, True, None),
+    "off_as_yaml_reads_it": (FAILING, {"gate": False}, True, None),
     "chosen": (SOUND, {"devices": [DRIVE], "timeout": 5}, True, {"baseline": True, "fail_if": "error", "devices": [DRIVE], "timeout": 5}),
     "mistyped": (SOUND, {"gat": "off"}, False, None),
 }

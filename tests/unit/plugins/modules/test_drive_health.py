@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Source
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import health_baseline
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import health_baseline, last_health
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last
 from ansible_collections.plumbline.ssd.plugins.modules import drive_health
 
 DRIVE = Health(source="smartctl", protocol="NVMe", model="M", serial="S1X2", firmware="F", passed=True, critical_warning=0, counters={"power_cycles": 5})
+NODE = Node("259:0", "nvme0n1", "disk", 1 << 30, Limits(512, 512, 512, 0, 0), identity=Identity(serial="S1X2", model="M"))
 PARAMS = {"devices": [], "members": [], "timeout": 30, "baseline": True, "stacks": [], "endurance": [], "advisories": [], "fail_if": "never", "lease": {}}
 
 
@@ -16,9 +21,10 @@ PARAMS = {"devices": [], "members": [], "timeout": 30, "baseline": True, "stacks
 def call(tmp_path, monkeypatch):
     """(drive, check mode, options) → (result, warnings)."""
     monkeypatch.setattr(health_baseline, "DIRECTORY", str(tmp_path / "health"))
+    monkeypatch.setattr(last_health, "PATH", str(tmp_path / "health" / "last.json"))
     monkeypatch.setattr(drive_health, "need_root", lambda: None)
     monkeypatch.setattr(drive_health, "peek", lambda run: (None, ""))
-    monkeypatch.setattr(drive_health, "find_disks", lambda asked, everything: ([], {}))
+    monkeypatch.setattr(drive_health, "find_disks", lambda asked, everything: ([NODE], {}))
 
     def run(drive=DRIVE, check=False, **options):
         result, warnings = {}, []
@@ -40,7 +46,7 @@ def call(tmp_path, monkeypatch):
 def test_a_reading_is_kept_once_a_day_and_never_in_check_mode(call):
     assert call(check=True)[0]["changed"] is True and call.kept() == []
     assert call(baseline=False)[0]["changed"] is False and call.kept() == []
-    assert [call()[0]["changed"] for _turn in range(2)] == [True, False] and call.kept() == ["M_S1X2.jsonl"]
+    assert [call()[0]["changed"] for _turn in range(2)] == [True, False] and call.kept() == ["M_S1X2.jsonl", "last.json"]
     (drive,) = call()[0]["drives"]
     assert (drive["baseline"]["readings"], drive["failing"], drive["key"]) == (1, False, "serial:M/S1X2")
 
@@ -51,9 +57,22 @@ def test_counters_that_fall_are_warned_of(call):
     assert warnings == ["the baseline of serial:M/S1X2: power_cycles fell from 5 to 4; a new baseline begins"] and result["changed"] is True
 
 
-def test_a_drive_that_was_not_read_is_not_kept(call):
-    result, _warnings = call(DRIVE._replace(fault="it went away"))
-    assert (result["changed"], result["level"], result["drives"][0]["failing"], call.kept()) == (False, "warning", None, [])
+def test_that_a_drive_was_not_read_is_kept_but_no_reading(call):
+    """So that it is asked once a day, and not in each run."""
+    results = [call(DRIVE._replace(fault="it went away"))[0] for _turn in range(2)]
+    assert [(one["changed"], one["level"], one["drives"][0]["failing"]) for one in results] == [(True, "warning", None), (False, "warning", None)]
+    (last,) = load_last().values()
+    assert call.kept() == ["last.json"] and last.level == "warning" and "it went away" in last.findings[0]
+
+
+def test_while_another_run_measures_nothing_is_kept(call, monkeypatch):
+    monkeypatch.setattr(drive_health, "peek", lambda run: (None, "another run is at work"))
+    assert call()[0]["changed"] is False and call.kept() == []
+
+
+def test_the_gate_of_a_run_says_that_nothing_was_written(call):
+    result, _warnings = call(DRIVE._replace(passed=False), fail_if="error", lease={"run": "a" * 32, "digest": ""})
+    assert result["msg"].startswith("refused: nothing was written. The drives are not as they should be, and plumbline_health: {gate: warn} would")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +91,7 @@ def test_fail_if(call, drive, fail_if, unfit):
     assert len(result.get("reasons", [])) == unfit and result["report"] and ("drives" not in result) is bool(unfit)
     if unfit:
         assert result["msg"].startswith("the drives are not as they should be: drive nvme0n1 (S1X2): ")
-    assert len(call.kept()) == (not drive.fault)
+    assert call.kept() == ([] if drive.fault else ["M_S1X2.jsonl"]) + ["last.json"]
     assert "drives" in call(drive, check=True, fail_if=fail_if)[0]
 
 

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The last reading of the health of each drive, as the host keeps it: root's alone, replaced in one step. I/O; parse_last() is pure."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, write_json
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import LEVELS
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
+
+PATH = "/var/lib/plumbline/health/last.json"
+KEPT_SECONDS = 86400  # an older reading says nothing of a drive as it is
+
+
+def parse_last(raw: Any) -> Dict[str, LastReading]:
+    """What the file holds, by the identity of a disk. An entry that is no reading is passed over."""
+    found = {}
+    for key, one in raw.items() if isinstance(raw, dict) else ():
+        if not isinstance(one, dict) or type(one.get("when")) is not int or one.get("level") not in LEVELS or not isinstance(one.get("findings"), list):
+            continue
+        found[key] = LastReading(one["when"], one["level"], tuple(text for text in one["findings"] if isinstance(text, str)))
+    return found
+
+
+def load_last() -> Dict[str, LastReading]:
+    return parse_last(read_json(PATH))
+
+
+def update_last(last: Mapping[str, LastReading], new: Mapping[str, LastReading], now: int) -> Dict[str, LastReading]:
+    """What is to be kept after a reading. An entry is made anew when it is a day old or its level is another, and goes when it is old. Pure."""
+    kept = {key: one for key, one in last.items() if 0 <= now - one.when < KEPT_SECONDS}
+    return {**kept, **{key: one for key, one in new.items() if key not in kept or kept[key].level != one.level}}
+
+
+def save_last(last: Mapping[str, LastReading]) -> None:
+    """Raises PlumblineError where that is not possible."""
+    write_json(PATH, {key: one._asdict() for key, one in last.items()}, "the last reading of the drives")
