@@ -114,7 +114,8 @@ devices:
           (PCIe MT/s). A width is a number of lanes. What is not known is null.
         - C(limit) is the most that the host's end may negotiate now, if the kernel or somebody set such a limit.
         - C(below) says whether less was negotiated than both ends can do. It is null if that is not known. C(payload_bytes) is how many bytes
-          of data per second the link carries.
+          of data per second the link carries. For SATA, C(trim) is how the kernel sends TRIM, V(unsupported), V(unqueued), V(queued), or
+          V(forced_unqueued) for models with faults. It is empty if not known.
         - C(findings) has what is wrong, in the shape of RV(plumbline.ssd.stack_info#module:findings).
         - If a link is below its target, the module reads the first MiB of the disk for up to 0.25 s, and reads the link meanwhile. An idle
           PCIe link can be slower than it is under load.

@@ -109,6 +109,7 @@ def cut_off(bench: Bench, harness: Harness, big: Disk, way: str, seconds: float)
     return result, count or 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["kill", "eio"])
 def test_stopped_in_the_middle_of_a_discard(bench: Bench, harness: Harness, disks: dict[str, Disk], way: str) -> None:
     """No table is there then, and the next run proves the device blank and discards all of it."""

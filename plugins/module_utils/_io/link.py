@@ -29,6 +29,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import P
 _PCI_ROOT = re.compile(r"pci[0-9a-f]{4,8}:[0-9a-f]{2}")
 _PCI_FUNCTION = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _ATA_PORT = re.compile(r"ata[0-9]+")
+_TRIM_MODES = ("unsupported", "unqueued", "queued", "forced_unqueued")
 _SAS_PORT = re.compile(r"port-[0-9]+(?::[0-9]+)+")
 
 _READINGS = 3  # that a link gets to stand still
@@ -154,10 +155,11 @@ def _sata(home: str) -> List[Link]:
             files = "%s/%s/ata_link/%s/" % (port, link, link)
             if not os.path.isdir(files):
                 continue
-            ids = glob.glob("%s/%s/dev*/ata_device/dev*/id" % (glob.escape(port), link))
-            drive = next(filter(None, (parse_identify_words(read_text(path)) for path in sorted(ids))), None)
+            devices = sorted(glob.glob("%s/%s/dev*/ata_device/dev*" % (glob.escape(port), link)))
+            drive = next(filter(None, (parse_identify_words(read_text(path + "/id")) for path in devices)), None)
+            trim = next((word for word in (read_text(path + "/trim") for path in devices) if word in _TRIM_MODES), "")
             hardware, limit, found = (parse_speed(read_text(files + word)) for word in ("hw_sata_spd_limit", "sata_spd_limit", "sata_spd"))
             able = min(filter(None, (hardware, host)), default=None)
-            links.append(Link(SATA, LinkEnd(os.path.basename(port) if link == name else link, able), LinkEnd("", drive), found, 1, limit))
+            links.append(Link(SATA, LinkEnd(os.path.basename(port) if link == name else link, able), LinkEnd("", drive), found, 1, limit, trim))
             host = None
     return links

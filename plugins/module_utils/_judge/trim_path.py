@@ -7,11 +7,12 @@ where it passes none on, or where a device below takes none.
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import WARNING, Finding
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import INFO, WARNING, Finding
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Mount, Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import levels_below, stripings
 
 NONE = "it takes no discards (discard_max_bytes is 0)"
@@ -36,7 +37,8 @@ def judge_trim_path(seen: Observation, devno: str, mount: Optional[Mount] = None
     """What keeps the discards of a stack from its drives, from the drives up; and a mount that discards at every delete."""
     findings: List[Finding] = []
     for node in [seen.nodes[one] for level in levels_below(seen, devno) for one in level]:
-        findings += _judge_limits(node) if node.kind == "disk" else []
+        if node.kind == "disk":
+            findings += _judge_limits(node) + _judge_queue(node, seen.drive_links.get(node.devno, ()))
         below = [seen.nodes[one] for one in node.slaves if one in seen.nodes]
         if below and not node.discard_max and all(one.discard_max for one in below):
             kinds = [node.kind, *(segment.kind for segment in node.segments)]
@@ -64,6 +66,13 @@ def _judge_limits(node: Node) -> List[Finding]:
         return [Finding(WARNING, "trim", node.name, found, "discard_max_bytes of a granule or more")]
     missing = without_discards(node)
     return [missing] if missing else []
+
+
+def _judge_queue(node: Node, links: Sequence[Link]) -> List[Finding]:
+    """Models that lose data, or hang, where TRIM is queued: the kernel's list of them, or libata.force=noncqtrim, has them trimmed one by one."""
+    forced = any(link.trim == "forced_unqueued" for link in links)
+    found = "%s is trimmed without queueing: the kernel knows faults of this model with queued TRIM" % node.identity.model
+    return [Finding(INFO, "trim", node.name, found, "nothing; keep libata's setting, and look for newer firmware")] if forced else []
 
 
 def _judge_stripes(seen: Observation, devno: str) -> List[Finding]:

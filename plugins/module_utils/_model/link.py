@@ -36,6 +36,7 @@ class Link(NamedTuple):
     speed: Optional[int] = None
     width: Optional[int] = None
     limit: Optional[int] = None  # the most that the host's end may negotiate now: the kernel slowed it after errors, or somebody set it
+    trim: str = ""  # SATA: how the kernel sends TRIM, "unsupported", "unqueued", "queued" or "forced_unqueued" (Documentation/ABI, sysfs-ata)
 
     @property
     def target_speed(self) -> Optional[int]:

@@ -7,14 +7,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 
 import pytest
 from ansible_collections.plumbline.ssd.tests.unit.roles import plays
 
-pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")
+# One worker: all hosts of the table are one play.
+pytestmark = [pytest.mark.xdist_group("build"), pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")]
 
 RUN = "a" * 32
 STEPS = {
@@ -156,17 +156,25 @@ def test_check_mode_plans_and_prints(tmp_path):
     assert ([name for name, _args in calls], code) == (["stack_plan"], 0) and "[db07]\n  a report" in said, said
 
 
-@pytest.mark.parametrize(
-    "health, steps, fail_if",
-    [(None, ALL, "error"), ({"gate": "warn"}, ALL, "never"), (None, (), "never"), ({"gate": "fail", "timeout": 9}, ("mount",), "error")],
-)
-def test_what_the_gate_does(tmp_path, health, steps, fail_if):
+# A host each: plumbline_health, the steps of its plan, and what fails the reading of its drives.
+GATES = {
+    "stops": ({}, ALL, "error"),
+    "warns": ({"gate": "warn"}, ALL, "never"),
+    "no_step": ({}, (), "never"),
+    "options": ({"gate": "fail", "timeout": 9}, ("mount",), "error"),
+}
+
+
+def test_what_the_gate_does(tmp_path):
     """It stops a play before a step only. A host that is as asked gets its findings as warnings."""
-    words = ["-e", json.dumps({"plumbline_health": health})] if health else []
-    code, said, calls = play_one(tmp_path, {"stack_plan": [plan(*steps, look=True)]}, PROVISION, *words)
-    args = next(args for name, args in calls if name == "drive_health")
-    assert code == 0 and calls[0][1]["health"] == (health or {}) and "[db07]\n  the drives" in said, said
-    assert (args["fail_if"], args["baseline"], args["devices"], args.get("timeout")) == (fail_if, True, ["/dev/nvme0n1"], (health or {}).get("timeout"))
+    answers = {name: {**ANSWERS, "stack_plan": [plan(*steps, look=True)]} for name, (_health, steps, _fail_if) in GATES.items()}
+    given = {"plumbline_health": "{{ gates[inventory_hostname] }}", "gates": {name: row[0] for name, row in GATES.items()}}
+    code, said, calls = plays.play(tmp_path, answers, PROVISION, "--forks", "2", plumbline_stacks=[{"name": "pgdata"}], **given)
+    assert code == 0, said
+    for name, (health, _steps, fail_if) in GATES.items():
+        args = next(args for module, args in calls[name] if module == "drive_health")
+        assert calls[name][0][1]["health"] == health and f"[{name}]\n  the drives" in said, said
+        assert (args["fail_if"], args["baseline"], args["devices"], args.get("timeout")) == (fail_if, True, ["/dev/nvme0n1"], health.get("timeout")), name
 
 
 def test_check_mode_looks_at_the_drives(tmp_path):

@@ -136,6 +136,12 @@ def test_a_sata_drive(tmp_path, files, host, drive, speed, below, limited):
     assert (found.below, found.limited) == (below, limited)
 
 
+@pytest.mark.parametrize("text, trim", [("queued", "queued"), ("forced_unqueued", "forced_unqueued"), ("unsupported", "unsupported"), ("x<y>", ""), ("", "")])
+def test_how_a_sata_drive_is_trimmed(tmp_path, text, trim):
+    write(tmp_path, {**sata("6.0 Gbps"), ATA + "/link1/dev1.0/ata_device/dev1.0/trim": text})
+    assert [one.trim for one in read(tmp_path, ATA + "/host0/target0:0:0/0:0:0:0")] == [trim]
+
+
 def test_a_port_multiplier_has_a_link_of_its_own_for_each_port(tmp_path):
     write(tmp_path, sata("3.0 Gbps", word76=0))
     for port, speed in ((2, "1.5 Gbps"), (3, "6.0 Gbps")):

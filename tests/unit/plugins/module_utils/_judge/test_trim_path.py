@@ -6,6 +6,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof 
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.trim_path import NONE, judge_trim_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import SATA, Link, LinkEnd
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host, spec
 
@@ -50,6 +51,14 @@ def test_a_drive_that_takes_none(row):
     ((layer, name, what, words),) = found(host, devno)
     assert (layer, name, what) == ("trim", "nvme0n1", NONE) and words.startswith(wanted)
     assert all(one.level == "warning" for one in view(host.seen, devno).findings if one.layer == "trim")
+
+
+@pytest.mark.parametrize("mode, told", [("forced_unqueued", 1), ("queued", 0), ("unqueued", 0), ("", 0)])
+def test_a_model_that_the_kernel_trims_without_queueing(mode, told):
+    host, disks, devno = built()
+    host.seen.drive_links[disks[0]] = (Link(SATA, LinkEnd("ata1"), LinkEnd(""), trim=mode),)
+    rows = judge_trim_path(host.seen, devno)
+    assert [(one.level, one.name) for one in rows] == [("info", "nvme0n1")] * told
 
 
 def test_a_disk_without_flash_wants_none():
