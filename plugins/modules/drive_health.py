@@ -294,18 +294,14 @@ reasons:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import OPTIONS, read_health, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, several
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import Member
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.firmware_advisories import Advisory
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import identified
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks, read_drives
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.health_baseline import compare_readings, load_readings, save_reading
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last, save_last, update_last
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, Run, peek
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import Known, StackDrives, health_result, last_readings
+from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import StackDrives
 
 STACK = {
     "name": {"type": "str", "required": True},
@@ -314,97 +310,47 @@ STACK = {
     "new": {"type": "bool", "default": False},
     "power_loss_protection": {"type": "bool", "default": False},
 }
-MEMBER = {"path": {"type": "str", "required": True}, "type": {"type": "str", "required": True}}
-ENDURANCE = {"model": {"type": "str", "required": True}, "terabytes_written": {"type": "int", "required": True}}
-ADVISORY = {
-    "models": {"type": "list", "elements": "str", "required": True},
-    "fixed_in": {"type": "str", "required": True},
-    "limit_hours": {"type": "int", "required": True},
-    "text": {"type": "str", "required": True},
-}
 GATE = "refused: nothing was written. The drives are not as they should be, and plumbline_health: {gate: warn} would build on them all the same: "
 # Choice → the levels of findings that are a failure.
 FAIL_IF = {"never": (), "error": (ERROR,), "warning": (ERROR, WARNING)}
 
 
-def read_options(params, names):
-    """What the caller knows, for the rules. *names*: path → the kernel's name. Raises PlumblineError for a number that is out of range."""
-    if not 1 <= params["timeout"] <= 600:
-        raise PlumblineError("timeout: %d; wanted 1 to 600 seconds" % params["timeout"])
-    for one in params["members"]:
-        if not one["path"].startswith("/dev/"):
-            raise PlumblineError("members: path '%s'; wanted a node below /dev" % one["path"])
-    for one in params["endurance"]:
-        if not 0 < one["terabytes_written"] < 10**9:
-            raise PlumblineError("endurance: terabytes_written of %s is %d; wanted more than 0" % (one["model"], one["terabytes_written"]))
-    return Known(
-        now=int(time.time()),
-        stacks=[
-            StackDrives(
-                one["name"],
-                tuple(names[device_path(name)] for name in one["devices"]),
-                tuple(one["serials"]),
-                one["new"],
-                one["power_loss_protection"],
-            )
-            for one in params["stacks"]
-        ],
-        rated=[(one["model"], one["terabytes_written"] * 10**12) for one in params["endurance"]],
-        advisories=[Advisory(tuple(one["models"]), one["fixed_in"], one["limit_hours"], one["text"]) for one in params["advisories"]],
-    )
-
-
-def keep(check_mode, compared, same, new, now):
-    """Keep what is due of this reading, except in check mode; returns whether anything is due."""
-    due = [key for key, one in compared.items() if one.due]
-    before = load_last()
-    after = update_last(before, new, now)
-    if not check_mode:
-        for key in due:
-            save_reading(key, compared[key].readings, same[key], now)
-        if after != before:
-            save_last(after)
-    return bool(due) or after != before
+def read_stacks(stacks, names):
+    """What the drives are for. *names*: path → the kernel's name."""
+    return [
+        StackDrives(one["name"], tuple(names[device_path(name)] for name in one["devices"]), tuple(one["serials"]), one["new"], one["power_loss_protection"])
+        for one in stacks
+    ]
 
 
 def main():
     module = AnsibleModule(
         argument_spec={
             "devices": {"type": "list", "elements": "str", "default": []},
-            "members": {"type": "list", "elements": "dict", "default": [], "options": MEMBER},
-            "timeout": {"type": "int", "default": 30},
             "baseline": {"type": "bool", "default": False},
             "stacks": {"type": "list", "elements": "dict", "default": [], "options": STACK},
-            "endurance": {"type": "list", "elements": "dict", "default": [], "options": ENDURANCE},
-            "advisories": {"type": "list", "elements": "dict", "default": [], "options": ADVISORY},
             "fail_if": {"type": "str", "choices": list(FAIL_IF), "default": "never"},
             "lease": LEASE,
+            **OPTIONS,
         },
         supports_check_mode=True,
     )
     params = module.params
     everything = not params["devices"]
     asked = [device_path(name) for name in (*params["devices"], *(name for one in params["stacks"] for name in one["devices"]))]
-    warnings = []
+    run = params["lease"].get("run", "")
     try:
         need_root()
         nodes, names = find_disks(asked, everything)
-        known = read_options(params, names)
-        _lease, held = peek(Run(run=params["lease"]["run"] if params["lease"] else ""))
+        known = read_options(params, int(time.time()))._replace(stacks=read_stacks(params["stacks"], names))
+        _lease, held = peek(Run(run=run))
         means = DriveMeans(module.get_bin_path, params["timeout"], held)
-        drives = read_drives(means, nodes, [Member(one["path"], one["type"]) for one in params["members"]], everything)
-        same = identified(drives)
-        compared = {key: compare_readings(health, load_readings(key), known.now) for key, health in same.items()}
-        result = health_result(drives, known._replace(histories={key: one.readings for key, one in compared.items()}))
-        warnings += ["the baseline of %s: %s" % (key, one.warning) for key, one in compared.items() if one.warning]
-        last = last_readings(result, {node.name: node.identity.key for node in nodes}, known.now)
-        changed = bool(params["baseline"] and not held) and keep(module.check_mode, compared, same, last, known.now)
+        result, warnings, changed = read_health(means, nodes, params, known, everything, params["baseline"], module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
     unfit = [finding["text"] for finding in result["findings"] if finding["level"] in FAIL_IF[params["fail_if"]]]
     if unfit and not module.check_mode:
-        refused = GATE if params["lease"].get("run") else "the drives are not as they should be: "
-        exit_refused(module, several(refused, unfit), warnings, report=result["report"])
+        exit_refused(module, several(GATE if run else "the drives are not as they should be: ", unfit), warnings, report=result["report"])
     exit_success(module, warnings, changed=changed, **result)
 
 

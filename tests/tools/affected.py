@@ -69,6 +69,8 @@ BY_FOLDER: Mapping[str, tuple[str, ...]] = {
     "tests/unit/plugins/module_utils/test_house.py": ("plugins/modules/*", "plugins/module_utils/*"),
     "tests/unit/plugins/module_utils/test_hostile.py": ("plugins/modules/*",),
     "tests/unit/plugins/module_utils/builder.py": ("tests/unit/fixtures/*",),
+    "tests/unit/plugins/module_utils/_monitor/test_metrics.py": ("docs/monitoring/*", "docs/docsite/rst/guide_monitoring.rst"),
+    "tests/lab/test_monitor.py": ("docs/monitoring/*",),
     "tests/lab/labkit/roles.py": ("roles/build/tasks/steps.yml",),
     "roles/build/tasks/steps.yml": (
         *(f"plugins/modules/{module}.py" for module in ("write_cache", "aligned_partition", "mount_points")),

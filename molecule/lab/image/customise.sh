@@ -61,6 +61,9 @@ for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer man-db.
     mdmonitor-oneshot.timer mdmonitor.service smartmontools.service smartd.service \
     nvmefc-boot-connections.service nvmf-autoconnect.service nbd-client.service \
     sg3-utils.service xfs_scrub_all.timer cron.service proc-sys-fs-binfmt_misc.automount systemd-binfmt.service systemd-timesyncd.service \
+    prometheus.service prometheus-node-exporter.service prometheus-node-exporter-apt.timer \
+    prometheus-node-exporter-ipmitool-sensor.timer prometheus-node-exporter-mellanox-hca-temp.timer \
+    prometheus-node-exporter-nvme.timer prometheus-node-exporter-smartmon.timer \
     postgresql.service systemd-networkd-wait-online.service systemd-pstore.service \
     getty@tty1.service serial-getty@ttyS0.service; do
     ln -sf /dev/null "$root/etc/systemd/system/$unit"

@@ -19,7 +19,10 @@ from collections.abc import Callable
 from typing import Any
 
 MARK = "/etc/plumbline-lab"
-OURS = "stack_plan stack_info device_info drive_health aligned_partition mount_points write_cache offset_sweep throughput sync_latency stack_proof run_lease"
+OURS = (
+    "stack_plan stack_info device_info drive_health aligned_partition mount_points write_cache offset_sweep throughput sync_latency fstrim_proof monitor"
+    " stack_proof run_lease"
+)
 PRELOADED = (
     *(f"plumbline.ssd.{name}" for name in OURS.split()),
     *(f"community.general.{name}" for name in ("lvg", "lvol", "filesystem")),

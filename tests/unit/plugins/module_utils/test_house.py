@@ -30,13 +30,14 @@ RANKS = {
     "_report": 6,  # says it
     "_prove": 7,  # which measurements a stack owes, and what they said
     "_ansible": 8,  # AnsibleModule, exits, the call of a plan
+    "_monitor": 9,  # watches a host without Ansible
 }
 FLOORS = 11
 LINES = 420
 FUNCTION_LINES = 60
 
 # These open files and devices and run tools; the others compute.
-OPENING = ("_io", "_records", "_observe", "_write_cache", "_change", "_measure")
+OPENING = ("_io", "_records", "_observe", "_write_cache", "_change", "_measure", "_monitor")
 DOORS = ("asyncio", "fcntl", "glob", "grp", "io", "mmap", "multiprocessing", "pathlib", "pwd", "select", "shutil", "socket", "subprocess", "syslog", "tempfile")
 # What a file that opens nothing may take of os: what only computes, and who it is.
 OF_OS = ("fsdecode", "fsencode", "geteuid", "path", "strerror")

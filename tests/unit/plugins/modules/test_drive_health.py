@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import health_call
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Source
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
@@ -34,7 +35,7 @@ def call(tmp_path, monkeypatch):
             get_bin_path = exit_json = fail_json = staticmethod(lambda **found: result.update(found))
 
         monkeypatch.setattr(drive_health, "AnsibleModule", lambda **spec: Module)
-        monkeypatch.setattr(drive_health, "read_drives", lambda *asked: [(Source("/dev/nvme0", ("nvme0n1",)), drive)])
+        monkeypatch.setattr(health_call, "read_drives", lambda *asked: [(Source("/dev/nvme0", ("nvme0n1",)), drive)])
         with pytest.raises(SystemExit):
             drive_health.main()
         return result, warnings

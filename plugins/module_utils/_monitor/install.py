@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Put the files of the monitor on the host, start what they are for, and take back exactly what was put there. I/O."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, replace_file, write_json
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import unit_files
+
+RECORD = "/var/lib/plumbline/monitor/files.json"  # what was written where; "before": smartd.conf as it was
+_SMARTD_CONFS = ("/etc/smartmontools/smartd.conf", "/etc/smartd.conf")  # Fedora and RHEL; Debian and SUSE
+_SMARTD_UNITS = ("smartmontools.service", "smartd.service")
+_UNIT_HOMES = ("/etc/systemd/system", "/lib/systemd/system", "/usr/lib/systemd/system")
+_ALERT = "/usr/share/smartmontools/smartd-runner"  # Debian's: runs what is in /etc/smartmontools/run.d
+
+
+class MonitorChange(NamedTuple):
+    """What was done, or would be. *diff*: path → (text before, text after)."""
+
+    changed: bool
+    diff: Mapping[str, Tuple[str, str]]
+    warnings: Sequence[str] = ()
+
+
+def smartd_conf() -> str:
+    """Where this host's smartd reads its configuration."""
+    return next((path for path in _SMARTD_CONFS if os.path.isdir(os.path.dirname(path)) and os.path.exists(path)), _SMARTD_CONFS[-1])
+
+
+def alert_program() -> str:
+    return _ALERT if os.access(_ALERT, os.X_OK) else ""
+
+
+def prove_smartd(run: Runner, smartd: str, text: str) -> None:
+    """Raise PlumblineError if smartd would not watch every drive of this configuration. Nothing is left running."""
+    with tempfile.NamedTemporaryFile("w", prefix="plumbline-smartd-", suffix=".conf") as handle:
+        handle.write(text)
+        handle.flush()
+        must_succeed(run([smartd, "-q", "onecheck", "-c", handle.name]), "smartd does not take the configuration, so the old one stays")
+
+
+def _text_of(path: str) -> Optional[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as handle:
+            return handle.read()
+    except FileNotFoundError:
+        return None
+
+
+def apply_files(run: Runner, texts: Mapping[str, str], outputs: Sequence[str], check_mode: bool) -> MonitorChange:
+    """Bring the host to these files (path → text) and no others of ours. *outputs*: what the program itself writes. Services are told of changes only."""
+    record, kept = _record(), {*texts, *outputs}
+    gone = sorted(set(record.files) - kept)
+    found = {path: _text_of(path) for path in [*texts, *gone]}
+    wanted: Dict[str, Optional[str]] = {**texts, **dict.fromkeys(gone)}
+    conf = smartd_conf()
+    if conf in wanted and wanted[conf] is None:
+        wanted[conf] = record.before if (found[conf] or "").startswith(unit_files.MARK) else found[conf]
+    elif conf in wanted and conf not in record.files:
+        record = record._replace(before=found[conf])
+    stale = {path: text for path, text in wanted.items() if found[path] != text}
+    active = _is_active(run, unit_files.UNITS[0]) if unit_files.TIMER in texts else True
+    warnings: List[str] = []
+    if not check_mode and (stale or not active or kept != set(record.files)):
+        if texts:
+            _save(record._replace(files=tuple(sorted(kept | set(record.files)))))
+        if unit_files.TIMER in gone:
+            _stop(run)
+        _write(stale)
+        _tell_timer(run, stale, texts, active, warnings)
+        if conf in stale:
+            record = _tell_smartd(run, record, conf in texts, warnings)
+        if texts:
+            _save(record._replace(files=tuple(sorted(kept))))
+        else:
+            _forget()
+    diff = {path: (_shown(path, found[path]), _shown(path, text)) for path, text in stale.items()}
+    return MonitorChange(bool(stale) or not active, diff, warnings)
+
+
+class _Record(NamedTuple):
+    """What the host keeps of the monitor: its files, smartd.conf as it was before (None: there was none), and smartd's unit, if it was enabled by us."""
+
+    files: Tuple[str, ...] = ()
+    before: Optional[str] = None
+    enabled: str = ""
+
+
+def _record() -> _Record:
+    raw = read_json(RECORD)
+    try:
+        files, before, enabled = tuple(raw["files"]), raw["before"], raw["enabled"]
+    except (TypeError, KeyError):
+        return _Record()
+    good = all(isinstance(one, str) for one in files) and isinstance(before, (str, type(None))) and enabled in ("", *_SMARTD_UNITS)
+    return _Record(files, before, enabled) if good else _Record()
+
+
+def _save(record: _Record) -> None:
+    write_json(RECORD, record._asdict(), "which files the monitor has")
+
+
+def _write(stale: Mapping[str, Optional[str]]) -> None:
+    for path, text in stale.items():
+        try:
+            if text is not None:
+                os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+                replace_file(path, text)
+            elif os.path.lexists(path):
+                os.unlink(path)
+                if os.path.dirname(path) == unit_files.HOME:
+                    with contextlib.suppress(OSError):
+                        os.rmdir(unit_files.HOME)  # ours, where nothing else was put there
+        except OSError as fault:
+            raise PlumblineError("%s could not be written: %s" % (path, fault.strerror or fault)) from fault
+
+
+def _forget() -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(RECORD)
+        os.rmdir(os.path.dirname(RECORD))
+
+
+def _tell_timer(run: Runner, stale: Mapping[str, Optional[str]], texts: Mapping[str, str], active: bool, warnings: List[str]) -> None:
+    if {unit_files.SERVICE, unit_files.TIMER} & set(stale):
+        must_succeed(run(["systemctl", "daemon-reload"]), "systemd could not read its units again")
+    if unit_files.TIMER in texts and (unit_files.TIMER in stale or not active):
+        must_succeed(run(["systemctl", "enable", "--quiet", unit_files.UNITS[0]]), "the timer of the monitor could not be enabled")
+        must_succeed(run(["systemctl", "restart", "--quiet", unit_files.UNITS[0]]), "the timer of the monitor could not be started")
+    if unit_files.PROGRAM in texts and {unit_files.PROGRAM, unit_files.SETTINGS, unit_files.SERVICE} & set(stale):
+        code, _out, err = run(["systemctl", "start", "--quiet", unit_files.UNITS[1]])
+        if code:
+            warnings.append("the first reading failed (journalctl -u plumbline-monitor): %s" % " ".join(err.split()))
+
+
+def _tell_smartd(run: Runner, record: _Record, watching: bool, warnings: List[str]) -> _Record:
+    """smartd reads its new configuration. Returns the record with the unit, if it had to be enabled."""
+    unit = next((one for one in _SMARTD_UNITS if any(os.path.exists(os.path.join(home, one)) for home in _UNIT_HOMES)), "")
+    if not unit:
+        warnings.append("smartd has no systemd unit here: start it by your own means")
+        return record
+    if not watching:
+        run(["systemctl", "try-restart", "--quiet", unit])  # without a configuration it does not start
+        if record.enabled:
+            must_succeed(run(["systemctl", "disable", "--quiet", "--now", record.enabled]), "smartd could not be disabled")
+        return record._replace(enabled="")
+    if run(["systemctl", "is-enabled", "--quiet", unit])[0]:
+        must_succeed(run(["systemctl", "enable", "--quiet", unit]), "smartd could not be enabled")
+        record = record._replace(enabled=unit)
+    must_succeed(run(["systemctl", "restart", "--quiet", unit]), "smartd could not be started with its new configuration")
+    if not _is_active(run, unit):
+        warnings.append("%s does not run: a condition of its unit is not met on this host (systemctl status %s)" % (unit, unit))
+    return record
+
+
+def _is_active(run: Runner, unit: str) -> bool:
+    return run(["systemctl", "is-active", "--quiet", unit])[0] == 0
+
+
+def _stop(run: Runner) -> None:
+    must_succeed(run(["systemctl", "disable", "--quiet", "--now", unit_files.UNITS[0]]), "the timer of the monitor could not be stopped")
+    run(["systemctl", "stop", "--quiet", unit_files.UNITS[1]])
+    run(["systemctl", "reset-failed", "--quiet", unit_files.UNITS[1]])  # or systemd goes on showing a unit that is gone
+
+
+def _shown(path: str, text: Optional[str]) -> str:
+    """For the diff. The program is no text."""
+    return "" if text is None else "%d bytes\n" % len(text) if path == unit_files.PROGRAM else text

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was read of a host as metrics for Prometheus, in its text format (prometheus.io, "Exposition formats", version 0.0.4). Pure.
+
+Drives are told apart by WWN or serial, never by the kernel's names, which change. What is not known has no sample.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import DURABILITY, ERROR, INFO, WARNING
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link, payload_bytes
+
+Number = Union[int, float]
+Labels = Tuple[Tuple[str, str], ...]
+
+# Name → what it says. All are gauges, except those whose name ends in _total.
+METRICS: Mapping[str, str] = {
+    "plumbline_reading_success": "1 if this reading of the host came to its end, 0 if it failed.",
+    "plumbline_reading_time_seconds": "When the host was read, in seconds since 1970.",
+    "plumbline_reading_duration_seconds": "How long the reading took.",
+    "plumbline_drives_unidentified": "Drives without a WWN or serial of their own. They have no other metric.",
+    "plumbline_drive_info": "1 for each drive, with what it says of itself.",
+    "plumbline_drive_read": "1 if the health of the drive was read, 0 if it could not be read.",
+    "plumbline_drive_failing": "1 if the drive fails, 0 if it is sound. Missing if it gives no verdict.",
+    "plumbline_drive_findings": "Findings on the health of the drive, by level.",
+    "plumbline_drive_used_ratio": "Share of the rated endurance that is used. It can exceed 1.",
+    "plumbline_drive_spare_ratio": "Share of the spare blocks that is left.",
+    "plumbline_drive_days_left": "Days until the rated endurance is used, at least.",
+    "plumbline_drive_temperature_celsius": "Temperature of the drive.",
+    "plumbline_drive_written_bytes_total": "Bytes that the host wrote over the drive's life.",
+    "plumbline_link_bytes_per_second": "What the slowest link on the way to the drive carries.",
+    "plumbline_link_target_bytes_per_second": "What that link would carry if both ends did what they can.",
+    "plumbline_stack_findings": "Findings on a stack that stands, by level and layer.",
+    "plumbline_stack_aligned": "1 if every layer of the stack begins where it should on every leg, 0 if not. Missing if a layer cannot be followed.",
+    "plumbline_proof_passed": "1 if the last measured proof of the stack passed, 0 if not.",
+    "plumbline_proof_time_seconds": "When the last measured proof of the stack was made, in seconds since 1970.",
+}
+_LEVELS = (ERROR, WARNING, INFO)
+
+
+class Sample(NamedTuple):
+    name: str
+    value: Optional[Number]
+    labels: Labels = ()
+
+
+class Proof(NamedTuple):
+    """The last measured proof of a stack. *when*: seconds since 1970, None if the record does not say."""
+
+    stack: str
+    passed: bool
+    when: Optional[int]
+
+
+class HostReading(NamedTuple):
+    """All that was read of a host. *drives*: as drive_health returns them; *links*: by the kernel's name of a disk; *stacks*: as stack_info returns them."""
+
+    when: int
+    seconds: float
+    drives: Sequence[Mapping[str, Any]] = ()
+    links: Mapping[str, Sequence[Link]] = {}
+    stacks: Sequence[Mapping[str, Any]] = ()
+    proofs: Sequence[Proof] = ()
+
+
+def metrics_text(reading: HostReading) -> str:
+    """The file for node_exporter's textfile collector."""
+    end = [
+        Sample("plumbline_reading_success", 1),
+        Sample("plumbline_reading_time_seconds", reading.when),
+        Sample("plumbline_reading_duration_seconds", round(reading.seconds, 3)),
+    ]
+    return _text([*end, *_drives(reading), *_stacks(reading.stacks), *_proofs(reading.proofs)])
+
+
+def failure_text(when: int, seconds: float) -> str:
+    """The same of a reading that failed: nothing is known but that."""
+    return _text(
+        [
+            Sample("plumbline_reading_success", 0),
+            Sample("plumbline_reading_time_seconds", when),
+            Sample("plumbline_reading_duration_seconds", round(seconds, 3)),
+        ]
+    )
+
+
+def _drives(reading: HostReading) -> Iterator[Sample]:
+    yield Sample("plumbline_drives_unidentified", sum(not one["key"] for one in reading.drives))
+    for one in reading.drives:
+        if one["key"]:
+            drive = (("drive", one["key"]),)
+            yield from _drive(one, drive)
+            yield from _link([link for name in one["disks"] for link in reading.links.get(name, ())], drive)
+
+
+def _drive(one: Mapping[str, Any], drive: Labels) -> Iterator[Sample]:
+    about = tuple((name, str(one[name])) for name in ("model", "serial", "firmware", "protocol"))
+    wear, projection = one["wear"], one["projection"] or {}
+    yield Sample("plumbline_drive_info", 1, drive + about)
+    yield Sample("plumbline_drive_read", int(one["read"]), drive)
+    yield Sample("plumbline_drive_failing", None if one["failing"] is None else int(one["failing"]), drive)
+    for level in _LEVELS:
+        yield Sample("plumbline_drive_findings", sum(finding["level"] == level for finding in one["findings"]), (*drive, ("level", level)))
+    yield Sample("plumbline_drive_used_ratio", _ratio(wear["used_percent"]), drive)
+    yield Sample("plumbline_drive_spare_ratio", _ratio(wear["spare_percent"]) if wear["spare_threshold_percent"] else None, drive)
+    yield Sample("plumbline_drive_days_left", projection.get("days_min"), drive)
+    yield Sample("plumbline_drive_temperature_celsius", one["temperature_celsius"], drive)
+    yield Sample("plumbline_drive_written_bytes_total", one["counters"].get("host_bytes_written"), drive)
+
+
+def _ratio(percent: Optional[int]) -> Optional[float]:
+    return None if percent is None else percent / 100
+
+
+def _link(links: Sequence[Link], drive: Labels) -> Iterator[Sample]:
+    """The slowest link on the way, of those whose rate is known."""
+    known = [(link.payload, link) for link in links if link.payload]
+    if known:
+        payload, link = min(known, key=lambda one: one[0] or 0)
+        yield Sample("plumbline_link_bytes_per_second", payload, drive)
+        target = payload_bytes(link.kind, link.target_speed, link.target_width or link.width)
+        yield Sample("plumbline_link_target_bytes_per_second", target, drive)
+
+
+def _stacks(stacks: Sequence[Mapping[str, Any]]) -> Iterator[Sample]:
+    for one in stacks:
+        stack = ("stack", one["name"])
+        count: Dict[Tuple[str, str], int] = {}
+        for finding in one["findings"]:
+            place = (finding["layer"], finding["level"])
+            count[place] = count.get(place, 0) + 1
+        for (layer, level), number in sorted(count.items()):
+            yield Sample("plumbline_stack_findings", number, (stack, ("layer", layer), ("level", level)))
+        off = any(finding["level"] == ERROR and finding["layer"] not in DURABILITY for finding in one["findings"])
+        yield Sample("plumbline_stack_aligned", 0 if off else None if one["not_followed"] else 1, (stack,))
+
+
+def _proofs(proofs: Sequence[Proof]) -> Iterator[Sample]:
+    for one in proofs:
+        yield Sample("plumbline_proof_passed", int(one.passed), (("stack", one.stack),))
+        yield Sample("plumbline_proof_time_seconds", one.when, (("stack", one.stack),))
+
+
+def _text(samples: Sequence[Sample]) -> str:
+    """All samples of a name stand together, below its help and type, each label set once."""
+    lines: List[str] = []
+    for name, words in METRICS.items():
+        rows = {one.labels: one.value for one in samples if one.name == name and one.value is not None}
+        if rows:
+            lines += ["# HELP %s %s" % (name, words), "# TYPE %s %s" % (name, "counter" if name.endswith("_total") else "gauge")]
+            lines += ["%s%s %s" % (name, _labels(labels), value) for labels, value in rows.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(labels: Labels) -> str:
+    return "{%s}" % ",".join('%s="%s"' % (name, _escape(text)) for name, text in labels) if labels else ""
+
+
+def _escape(text: str) -> str:
+    """A label's value: any UTF-8, with backslash, quote and line feed escaped. Other control characters, and bytes that are no text, become a dot."""
+    plain = "".join(one if one == "\n" or one.isprintable() else "." for one in text)
+    return plain.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the timer runs on the host: reads drives and stacks, and writes the metrics. No Ansible is needed there. I/O.
+
+Its only argument is the path of its settings, a JSON file that the module wrote.
+"""
+
+from __future__ import annotations
+
+import calendar
+import json
+import os
+import shutil
+import sys
+import time
+from typing import Any, List, Mapping, Optional
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import read_health, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import bound_runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
+from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.metrics import HostReading, Proof, failure_text, metrics_text
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
+
+_TOOL_SECONDS = 120  # that a tool which reads the storage gets
+
+
+class _Host:
+    """What bound_runner() asks a module for."""
+
+    get_bin_path = staticmethod(shutil.which)
+
+
+def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostReading]:
+    """All that is told of the host; None while a run holds its lease, since commands to the drives would disturb what it measures."""
+    begin = time.monotonic()
+    _lease, held = peek(Run())
+    if held:
+        return None
+    nodes, _names = find_disks([], True)
+    means = DriveMeans(shutil.which, settings["timeout"])
+    health = read_health(means, nodes, settings, read_options(settings, now), everything=True, keep=True)
+    seen = observe(bound_runner(_Host, _TOOL_SECONDS), Questions(everything=True, prove=False, guards=False))
+    return HostReading(
+        when=now,
+        seconds=time.monotonic() - begin,
+        drives=health.result["drives"],
+        links={seen.nodes[devno].name: links for devno, links in seen.drive_links.items()},
+        stacks=[view(seen, devno).as_dict() for devno in tops(seen, None)],
+        proofs=read_proofs(),
+    )
+
+
+def read_proofs() -> List[Proof]:
+    """The last measured proof of each stack that the host keeps."""
+    try:
+        names = sorted(os.listdir(proofs.DIRECTORY))
+    except OSError:
+        return []
+    found = []
+    for name in (one[: -len(".json")] for one in names if one.endswith(".json")):
+        record = proofs.load_proof(name)
+        if record:
+            found.append(Proof(name, record.get("verdict") == PASS, _seconds(record.get("time"))))
+    return found
+
+
+def _seconds(text: Any) -> Optional[int]:
+    """The time of a record, as ISO 8601 in UTC, in seconds since 1970."""
+    try:
+        return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+    except (TypeError, ValueError):
+        return None
+
+
+def main(arguments: List[str]) -> int:
+    with open(arguments[0], encoding="utf-8") as handle:
+        settings = json.load(handle)
+    begin, now = time.monotonic(), int(time.time())
+    code = 0
+    try:
+        reading = read_for_metrics(settings, now)
+        if reading is None:
+            print("another run has this host: it is not read now", file=sys.stderr)
+            return 0
+        text = metrics_text(reading)
+    except PlumblineError as fault:
+        print(fault.msg, file=sys.stderr)
+        text, code = failure_text(now, time.monotonic() - begin), 1
+    replace_file(settings["textfile"], text)
+    return code

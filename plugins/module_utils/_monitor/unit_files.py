@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The texts that watch a host: the timer's units, the program's settings, and smartd's configuration. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, List, Mapping, NamedTuple, Sequence
+
+HOME = "/usr/local/lib/plumbline"
+PROGRAM = HOME + "/monitor.pyz"
+SETTINGS = HOME + "/monitor.json"
+SERVICE = "/etc/systemd/system/plumbline-monitor.service"
+TIMER = "/etc/systemd/system/plumbline-monitor.timer"
+UNITS = ("plumbline-monitor.timer", "plumbline-monitor.service")
+METRICS_FILE = "plumbline.prom"  # in node_exporter's directory
+MARK = "# Managed by plumbline.ssd.monitor."
+
+_SERVICE = """{mark}
+[Unit]
+Description=Read the health of the drives and the state of the stacks for node_exporter
+
+[Service]
+Type=oneshot
+ExecStart={python} -I {program} {settings}
+Nice=19
+IOSchedulingClass=idle
+TimeoutStartSec=15min
+"""
+_TIMER = """{mark}
+[Unit]
+Description=Read the health of the drives and the state of the stacks every {minutes} minutes
+
+[Timer]
+OnBootSec=2min
+OnUnitActiveSec={minutes}min
+RandomizedDelaySec=30
+
+[Install]
+WantedBy=timers.target
+"""
+# A word of smartd.conf ends at a blank; # begins a comment (smartd.conf(5)).
+_WORD = re.compile(r"[A-Za-z0-9/._:,=+@-]+")
+
+
+class SmartdLine(NamedTuple):
+    """A drive that smartd watches. *kind*: what smartctl -d takes, empty for what it finds by itself."""
+
+    path: str
+    kind: str = ""
+
+
+def unit_texts(python: str, minutes: int, settings: Mapping[str, Any]) -> Mapping[str, str]:
+    """Path → text of the units and of the program's settings."""
+    words = {"mark": MARK, "python": python, "program": PROGRAM, "settings": SETTINGS, "minutes": minutes}
+    return {
+        SETTINGS: json.dumps(settings, indent=1, sort_keys=True) + "\n",
+        SERVICE: _SERVICE.format(**words),
+        TIMER: _TIMER.format(**words),
+    }
+
+
+def can_be_watched(line: SmartdLine) -> bool:
+    """Whether the words of a line can stand in smartd.conf."""
+    return all(_WORD.fullmatch(word) for word in line if word)
+
+
+def smartd_text(lines: Sequence[SmartdLine], mail: str, alert: str, proof: bool = False) -> str:
+    """smartd.conf with a line for each drive, and no DEVICESCAN, after which smartd ignores the rest of the file.
+
+    *alert*: the program that smartd runs beside its mail, empty for none. *proof*: without "-d removable", by which smartd passes over a drive that is
+    not there. A drive that dies must not keep smartd from watching the others after a boot, but a line that is wrong has to be found.
+    """
+    told = "-m %s%s" % (mail, " -M exec %s" % alert if alert else "") if mail else ""
+    rows: List[str] = [MARK + " Each run of the role writes all of it."]
+    for line in lines:
+        words = [line.path, "-d %s" % line.kind if line.kind else "", "" if proof else "-d removable", "-a", told]
+        rows.append(" ".join(word for word in words if word))
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,245 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: monitor
+short_description: Have a host's drives and stacks watched by smartd and Prometheus
+version_added: 0.1.0
+description:
+  - Writes metrics for the textfile collector of Prometheus' node_exporter by a systemd timer, with the health of the drives, their wear, links,
+    the findings on all stacks, and the last measured proofs. The program of the timer is a file of its own. It needs Python, and no Ansible.
+  - Writes the configuration of smartd with a line for each drive, after C(smartd -q onecheck) has taken it. A drive that dies does not keep
+    smartd from watching the others.
+  - Installs no package. node_exporter and Prometheus are set up by your own means.
+options:
+  state:
+    description:
+      - V(present) writes the files and starts the timer. V(absent) takes back what the module wrote. C(smartd.conf) is then again what it was
+        before.
+    type: str
+    choices: [present, absent]
+    default: present
+  textfile:
+    description: The directory of node_exporter's textfile collector. It must exist. If empty, no metrics are written.
+    type: path
+    default: /var/lib/prometheus/node-exporter
+  interval:
+    description: How often the host is read, in minutes, from 1 to 1440.
+    type: int
+    default: 15
+  smartd:
+    description: Whether smartd watches the drives.
+    type: bool
+    default: true
+  mail:
+    description: Where smartd sends mail. If empty, it only writes to the log of the host.
+    type: str
+    default: root
+  members:
+    description: Drives behind controllers, as O(plumbline.ssd.drive_health#module:members) takes them.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: The node of the controller or of its volume, for example C(/dev/sg2).
+        type: str
+        required: true
+      type:
+        description: The type that C(smartctl -d) takes, for example V(areca,3/1).
+        type: str
+        required: true
+  timeout:
+    description: How long a tool may take, in seconds, from 1 to 600.
+    type: int
+    default: 30
+  endurance:
+    description: How much the drives are rated for, as O(plumbline.ssd.drive_health#module:endurance) takes it.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      model:
+        description: A pattern of the model, such as V(*MZQL2*). The first that fits counts.
+        type: str
+        required: true
+      terabytes_written:
+        description: The rated endurance, in terabytes (10^12 bytes).
+        type: int
+        required: true
+  advisories:
+    description: Firmware with a known end, as O(plumbline.ssd.drive_health#module:advisories) takes it.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      models:
+        description: Patterns of models.
+        type: list
+        elements: str
+        required: true
+      fixed_in:
+        description: The first firmware without the fault.
+        type: str
+        required: true
+      limit_hours:
+        description: The power-on hours at which the drive fails.
+        type: int
+        required: true
+      text:
+        description: What the advisory says, and where it is.
+        type: str
+        required: true
+extends_documentation_fragment:
+  - plumbline.ssd.attributes
+  - plumbline.ssd.attributes.actiongroup
+attributes:
+  check_mode:
+    support: full
+    details: Reads the drives, and writes nothing.
+  diff_mode:
+    support: full
+notes:
+  - While a run of the collection has the host's lease, the timer reads nothing, because commands to drives disturb measurements. The metrics
+    of the last reading stay.
+  - The program keeps one reading a day of each drive, as O(plumbline.ssd.drive_health#module:baseline) does.
+seealso:
+  - module: plumbline.ssd.drive_health
+author:
+  - the plumbline.ssd authors (@plumbline)
+"""
+
+EXAMPLES = r"""
+- name: Watch the drives
+  plumbline.ssd.monitor:
+    mail: dba@example.com
+  become: true
+
+- name: Take all of it back
+  plumbline.ssd.monitor:
+    state: absent
+  become: true
+"""
+
+RETURN = r"""
+files:
+  description: The files of the monitor that are on the host, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/systemd/system/plumbline-monitor.timer]
+watched:
+  description: The nodes that smartd watches.
+  returned: success
+  type: list
+  elements: str
+  sample: [/dev/disk/by-id/nvme-MODEL_SERIAL1]
+"""
+
+import os
+import shutil
+import sys
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import OPTIONS, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import Member
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import install, unit_files
+from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.archive import program_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks, read_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
+
+
+def check_options(params):
+    read_options(params, 0)
+    if not 1 <= params["interval"] <= 1440:
+        raise PlumblineError("interval: %d; wanted 1 to 1440 minutes" % params["interval"])
+    if params["textfile"] and not os.path.isdir(params["textfile"]):
+        raise PlumblineError(
+            "textfile: %s is not there; install node_exporter (Debian: prometheus-node-exporter), or name the directory that its option"
+            " --collector.textfile.directory has" % params["textfile"]
+        )
+    if not unit_files.can_be_watched(unit_files.SmartdLine(params["mail"] or "-")):
+        raise PlumblineError("mail: '%s' does not fit; wanted an address without blanks" % params["mail"])
+
+
+def smartd_lines(params):
+    """(the drives that smartctl can read, one line each; warnings)."""
+    _lease, held = peek(Run())
+    if held:
+        raise PlumblineError(held)
+    nodes, _names = find_disks([], True)
+    members = [Member(one["path"], one["type"]) for one in params["members"]]
+    links = {}
+    for link, name in sorted(sysfs.read_links().items(), reverse=True):  # wwn- sorts behind the names that say the model and the serial
+        links[name] = "/dev/disk/by-id/" + link
+    lines, warnings = [], []
+    for source, health in read_drives(DriveMeans(shutil.which, params["timeout"]), nodes, members, True):
+        if health.read and health.source == "smartctl" and not health.volume:
+            line = unit_files.SmartdLine(links.get(source.names[0], source.device) if source.names else source.device, source.member)
+            if unit_files.can_be_watched(line):
+                lines.append(line)
+            else:
+                warnings.append("smartd cannot watch %s: a character of its name cannot stand in smartd.conf" % " ".join(line))
+    return sorted(lines), warnings
+
+
+def texts_of(module):
+    """(path → text of all files that are to be on the host, the metrics' own file, the lines of smartd, warnings)."""
+    params, texts, lines, warnings = module.params, {}, [], []
+    outputs = [os.path.join(params["textfile"], unit_files.METRICS_FILE)] if params["textfile"] else []
+    if outputs:
+        settings = {**{name: params[name] for name in OPTIONS}, "textfile": outputs[0]}
+        texts.update(unit_files.unit_texts(sys.executable, params["interval"], settings))
+        texts[unit_files.PROGRAM] = program_bytes().decode("utf-8", "surrogateescape")
+    smartd = module.get_bin_path("smartd")
+    if params["smartd"] and not smartd:
+        raise PlumblineError("smartd is not on this host; install the package smartmontools, or set smartd: false")
+    if params["smartd"]:
+        lines, warnings = smartd_lines(params)
+        if lines:
+            install.prove_smartd(runner(module), smartd, unit_files.smartd_text(lines, params["mail"], install.alert_program(), proof=True))
+            texts[install.smartd_conf()] = unit_files.smartd_text(lines, params["mail"], install.alert_program())
+        else:
+            warnings.append("smartd can read no drive of this host, so it gets no configuration of ours")
+    return texts, outputs, lines, warnings
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "textfile": {"type": "path", "default": "/var/lib/prometheus/node-exporter"},
+            "interval": {"type": "int", "default": 15},
+            "smartd": {"type": "bool", "default": True},
+            "mail": {"type": "str", "default": "root"},
+            **OPTIONS,
+        },
+        supports_check_mode=True,
+    )
+    try:
+        need_root()
+        texts, outputs, lines, warnings = {}, [], [], []
+        if module.params["state"] == "present":
+            check_options(module.params)
+            texts, outputs, lines, warnings = texts_of(module)
+        applied = install.apply_files(runner(module), texts, outputs, module.check_mode)
+    except PlumblineError as fault:
+        exit_refused(module, fault)
+    except OSError as fault:
+        exit_refused(module, PlumblineError("%s: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
+    diff = [{"before_header": path, "after_header": path, "before": old, "after": new} for path, (old, new) in applied.diff.items()]
+    files = sorted([*texts, *outputs])
+    exit_success(module, [*warnings, *applied.warnings], changed=applied.changed, files=files, watched=[line.path for line in lines], diff=diff)
+
+
+if __name__ == "__main__":
+    main()

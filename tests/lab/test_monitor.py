@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The monitor on a host: files that follow from what is there, a real smartd, node_exporter and Prometheus, and nothing left when it is taken back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from labkit.bench import Bench, Disk
+from labkit.harness import ROOT, Harness
+from labkit.specs import assert_error, said
+from plumblab.qmp import Qmp
+
+DISKS = [
+    {"name": "moata", "bus": "sata", "size": "64MiB", "serial": "MOATA1"},
+    {"name": "monvme", "bus": "nvme", "size": "64MiB", "serial": "MONVME1"},
+]
+TEXTFILE = "/var/lib/prometheus/node-exporter"
+METRICS = TEXTFILE + "/plumbline.prom"
+DOCS = ROOT / "docs/monitoring"
+PLACE = "/var/tmp/plumbline-monitor"
+# Debian's smartd does not start in a virtual machine, and the lab's image masks it.
+UNMASK = (
+    "rm -f /etc/systemd/system/smartmontools.service /etc/systemd/system/smartd.service; mkdir -p /etc/systemd/system/smartmontools.service.d; "
+    "printf '[Unit]\\nConditionVirtualization=\\n' > /etc/systemd/system/smartmontools.service.d/lab.conf; systemctl daemon-reload"
+)
+MASK = (
+    "systemctl stop smartmontools; rm -r /etc/systemd/system/smartmontools.service.d; "
+    "ln -sf /dev/null /etc/systemd/system/smartmontools.service; ln -sf /dev/null /etc/systemd/system/smartd.service; systemctl daemon-reload"
+)
+OURS = "ls -d /usr/local/lib/plumbline /etc/systemd/system/plumbline-monitor.* /etc/systemd/system/*.wants/plumbline-monitor.* {metrics} {record} 2>/dev/null"
+
+
+@pytest.fixture(scope="module")
+def drives(bench: Bench, harness: Harness) -> Iterator[Bench]:
+    """A SATA and an NVMe drive from the boot on, and a smartd that may start."""
+    bench.replace(DISKS, restart=True)
+    harness.must(UNMASK)
+    yield bench
+    harness.must(MASK)
+    bench.down()
+
+
+def monitor(harness: Harness, check: bool = False, **options: Any) -> dict[str, Any]:
+    result = harness.module("monitor", options, check=check)
+    assert not result["failed"], said(result)
+    assert not result["traceback"]
+    return result
+
+
+def left_over(harness: Harness) -> str:
+    return harness.run(OURS.format(metrics=METRICS, record="/var/lib/plumbline/monitor"))[1]
+
+
+def read_now(harness: Harness) -> str:
+    harness.must("systemctl start plumbline-monitor.service")
+    return harness.must(f"cat {METRICS}")
+
+
+def warn(bench: Bench, disk: Disk, bits: int) -> None:
+    with Qmp(bench.paths.qmp) as qmp:
+        qmp.command("qom-set", {"path": f"/machine/peripheral/{disk.name}", "property": "smart_critical_warning", "value": bits})
+
+
+def test_it_is_put_there_once_and_taken_back(harness: Harness, drives: Bench) -> None:
+    conf = harness.must("cat /etc/smartd.conf")
+    with drives.untouched():
+        assert monitor(harness, check=True)["changed"] and left_over(harness) == ""
+        first = monitor(harness)
+        assert (first["changed"], first.get("warnings", [])) == (True, []), first
+        again = monitor(harness)
+        assert (again["changed"], again["diff"]) == (False, [])
+    ids = {drives.disks["moata"].by_id, drives.disks["monvme"].by_id}
+    assert len(first["watched"]) == 2
+    assert {harness.must(f"realpath {path}") for path in first["watched"]} == {harness.must(f"realpath {path}") for path in ids}
+    assert "DEVICESCAN" not in harness.must("cat /etc/smartd.conf")
+    harness.must("systemctl is-active plumbline-monitor.timer smartmontools.service")
+    assert "/dev/disk/by-id/" in harness.must("journalctl -b -u smartmontools.service")
+    text = harness.must(f"promtool check metrics < {METRICS} && cat {METRICS}")
+    for serial in ("MOATA1", "MONVME1"):
+        assert f'serial="{serial}"' in text, text
+    assert "plumbline_reading_success 1" in text and 'plumbline_drive_failing{drive="' in text
+    changed = monitor(harness, interval=30, smartd=False)
+    assert changed["changed"] and harness.must("cat /etc/smartd.conf") == conf, "smartd.conf is what it was before"
+    assert monitor(harness, state="absent")["changed"] and left_over(harness) == "" and harness.must("cat /etc/smartd.conf") == conf
+    assert not monitor(harness, state="absent")["changed"]
+    assert "plumbline" not in harness.must("systemctl list-units --all 'plumbline-monitor*'; systemctl list-unit-files 'plumbline-monitor*'")
+
+
+def test_what_is_refused(harness: Harness, drives: Bench) -> None:
+    with drives.untouched():
+        assert_error(harness.module("monitor", {"textfile": "/nowhere"}), "/nowhere is not there; install node_exporter")
+        assert_error(harness.module("monitor", {"interval": 0}), "interval: 0; wanted 1 to 1440 minutes")
+        assert_error(harness.module("monitor", {"mail": "a b\n/dev/sda"}), "wanted an address without blanks")
+    assert left_over(harness) == ""
+
+
+def test_the_rules_by_promtool(harness: Harness, drives: Bench) -> None:
+    put_docs(harness)
+    harness.must(f"cd {PLACE} && promtool check rules plumbline.rules.yml && promtool test rules plumbline.test.yml")
+
+
+def put_docs(harness: Harness) -> None:
+    for name in ("plumbline.rules.yml", "plumbline.test.yml"):
+        harness.must(f"mkdir -p {PLACE}; cat > {PLACE}/{name} <<'END'\n{(DOCS / name).read_text(encoding='utf-8')}END")
+
+
+def ask(harness: Harness, path: str) -> Any:
+    return json.loads(harness.must(f"curl -sS --fail http://127.0.0.1:9090/api/v1/{path}"))["data"]
+
+
+def alerts(harness: Harness) -> set[str]:
+    return {one["labels"]["alertname"] for one in ask(harness, "alerts")["alerts"] if one["state"] == "firing"}
+
+
+@pytest.fixture
+def prometheus(harness: Harness, drives: Bench) -> Iterator[None]:
+    """node_exporter and Prometheus from Debian's packages, on the loopback interface, with our rules; none of them waits."""
+    put_docs(harness)
+    config = {
+        "global": {"scrape_interval": "2s", "evaluation_interval": "2s"},
+        "rule_files": [f"{PLACE}/now.rules.yml"],
+        "scrape_configs": [{"job_name": "node", "static_configs": [{"targets": ["127.0.0.1:9100"]}]}],
+    }
+    harness.must(f"sed 's/for: .*/for: 0s/' {PLACE}/plumbline.rules.yml > {PLACE}/now.rules.yml; printf '%s' '{json.dumps(config)}' > {PLACE}/prometheus.yml")
+    exporter = "prometheus-node-exporter --web.listen-address=127.0.0.1:9100 --collector.disable-defaults --collector.textfile"
+    harness.must(f"systemd-run --quiet --unit=lab-exporter {exporter} --collector.textfile.directory={TEXTFILE}")
+    server = f"prometheus --config.file={PLACE}/prometheus.yml --storage.tsdb.path={PLACE}/data --web.listen-address=127.0.0.1:9090"
+    harness.must(f"systemd-run --quiet --unit=lab-prometheus {server}")
+    yield
+    harness.must(f"systemctl stop lab-prometheus lab-exporter; rm -rf {PLACE}")
+
+
+def test_an_alert_fires_and_clears(harness: Harness, drives: Bench, prometheus: None) -> None:
+    """A critical warning that is set on a living drive comes through smartctl, the textfile, node_exporter and the rules."""
+    monitor(harness, smartd=False)
+    try:
+        drives.wait("curl -sS --fail 'http://127.0.0.1:9090/api/v1/query?query=plumbline_reading_success' | grep -q '\"1\"'", 120)
+        found = ask(harness, "query?query=" + quote("plumbline_drive_failing"))["result"]
+        assert [one["value"][1] for one in found] == ["0", "0"] and all(set(one["metric"]) >= {"drive"} for one in found), found
+        assert "PlumblineDriveFailing" not in alerts(harness)
+        warn(drives, drives.disks["monvme"], 4)
+        read_now(harness)
+        firing = "curl -sS http://127.0.0.1:9090/api/v1/alerts | grep -q PlumblineDriveFailing"
+        drives.wait(firing, 60)
+        warn(drives, drives.disks["monvme"], 0)
+        read_now(harness)
+        drives.wait(f"! {firing}", 60)
+    finally:
+        warn(drives, drives.disks["monvme"], 0)
+        monitor(harness, state="absent")
+    assert left_over(harness) == ""

@@ -1,0 +1,34 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role monitor calls. The host is an interpreter that returns prepared answers."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from ansible_collections.plumbline.ssd.tests.unit.roles.plays import play
+
+pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")
+
+# A host each: plumbline_monitor, plumbline_health, and the arguments of the call; None if the role refuses them.
+CASES = {
+    "nothing_is_set": ({}, {}, {}),
+    "everything": ({"state": "present", "textfile": "/t", "interval": 5, "smartd": False, "mail": ""}, {"timeout": 9, "members": []},
+            {"state": "present", "textfile": "/t", "interval": 5, "smartd": False, "mail": "", "timeout": 9, "members": []}),
+    "absent": ({"state": "absent"}, {"gate": "warn"}, {"state": "absent"}),
+    "mistyped": ({"intervall": 5}, {}, None),
+}  # fmt: skip
+
+
+def test_the_calls(tmp_path):
+    given = {name: {"plumbline_monitor": row[0], "plumbline_health": row[1]} for name, row in CASES.items()}
+    names = ("plumbline_monitor", "plumbline_health")
+    tasks = [{"ansible.builtin.include_role": {"name": "plumbline.ssd.monitor"}, "vars": {name: "{{ given[inventory_hostname].%s }}" % name for name in names}}]
+    answers = {name: {"monitor": [{"changed": True, "files": []}]} for name in CASES}
+    _code, said, calls = play(tmp_path, answers, tasks, "--forks", "2", given=given)
+    assert {name: [args for _module, args in calls[name]] for name in CASES} == {name: [] if row[2] is None else [row[2]] for name, row in CASES.items()}, said
+    assert "[mistyped]: FAILED!" in said and said.count("FAILED!") == 1, said
