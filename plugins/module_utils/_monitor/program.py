@@ -86,11 +86,11 @@ def main(arguments: List[str]) -> int:
     try:
         reading = read_for_metrics(settings, now)
         if reading is None:
-            print("another run has this host: it is not read now", file=sys.stderr)
+            sys.stderr.write("another run has this host: it is not read now\n")
             return 0
         text = metrics_text(reading)
     except PlumblineError as fault:
-        print(fault.msg, file=sys.stderr)
+        sys.stderr.write(fault.msg + "\n")
         text, code = failure_text(now, time.monotonic() - begin), 1
     replace_file(settings["textfile"], text)
     return code

@@ -17,10 +17,13 @@ def parse_last(raw: Any) -> Dict[str, LastReading]:
     """What the file holds, by the identity of a disk. An entry that is no reading is passed over."""
     found = {}
     for key, one in raw.items() if isinstance(raw, dict) else ():
-        if not isinstance(one, dict) or type(one.get("when")) is not int or one.get("level") not in LEVELS or not isinstance(one.get("findings"), list):
-            continue
-        found[key] = LastReading(one["when"], one["level"], tuple(text for text in one["findings"] if isinstance(text, str)))
+        if isinstance(one, dict) and _is_time(one.get("when")) and one.get("level") in LEVELS and isinstance(one.get("findings"), list):
+            found[key] = LastReading(one["when"], one["level"], tuple(text for text in one["findings"] if isinstance(text, str)))
     return found
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def load_last() -> Dict[str, LastReading]:

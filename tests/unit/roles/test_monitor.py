@@ -14,14 +14,14 @@ from ansible_collections.plumbline.ssd.tests.unit.roles.plays import play
 
 pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")
 
+EVERYTHING = {"state": "present", "textfile": "/t", "interval": 5, "smartd": False, "mail": ""}
 # A host each: plumbline_monitor, plumbline_health, and the arguments of the call; None if the role refuses them.
 CASES = {
     "nothing_is_set": ({}, {}, {}),
-    "everything": ({"state": "present", "textfile": "/t", "interval": 5, "smartd": False, "mail": ""}, {"timeout": 9, "members": []},
-            {"state": "present", "textfile": "/t", "interval": 5, "smartd": False, "mail": "", "timeout": 9, "members": []}),
+    "everything": (EVERYTHING, {"timeout": 9, "members": []}, {**EVERYTHING, "timeout": 9, "members": []}),
     "absent": ({"state": "absent"}, {"gate": "warn"}, {"state": "absent"}),
     "mistyped": ({"intervall": 5}, {}, None),
-}  # fmt: skip
+}
 
 
 def test_the_calls(tmp_path):

@@ -62,7 +62,7 @@ def test_that_a_drive_was_not_read_is_kept_but_no_reading(call):
     """So that it is asked once a day, and not in each run."""
     results = [call(DRIVE._replace(fault="it went away"))[0] for _turn in range(2)]
     assert [(one["changed"], one["level"], one["drives"][0]["failing"]) for one in results] == [(True, "warning", None), (False, "warning", None)]
-    (last,) = load_last().values()
+    last = next(iter(load_last().values()))
     assert call.kept() == ["last.json"] and last.level == "warning" and "it went away" in last.findings[0]
 
 
