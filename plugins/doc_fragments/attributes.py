@@ -33,3 +33,18 @@ attributes:
     support: full
     membership: [plumbline.ssd.ssd]
 """
+
+    CONTROLLER = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  platform:
+    description: Target OS/families that can be operated against.
+    support: full
+    platforms: linux
+requirements:
+  - Nothing on the managed hosts. On the controller no additional Python library is needed.
+"""

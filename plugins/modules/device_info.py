@@ -76,6 +76,9 @@ devices:
     size_bytes:
       description: The size of the disk, in bytes.
       type: int
+    rotational:
+      description: Whether the kernel takes the disk for one that turns. SSDs behind some controllers and bridges are taken for such.
+      type: bool
     geometry:
       description:
         - Each member has C(value) (in bytes, or null if it is not known), C(source) and C(confidence). The confidence is V(stated),
@@ -184,6 +187,7 @@ def describe(seen, devno):
         "links": sorted(link for link, number in seen.links.items() if number == devno),
         "identity": dict(node.identity._asdict(), key=node.identity.key),
         "size_bytes": node.size,
+        "rotational": node.rotational,
         "geometry": geometry.as_dict(),
         "queue": node.limits._asdict(),
         "write_cache": as_facts(seen.caches.get(devno), node.write_cache),

@@ -63,7 +63,7 @@ DECLARED: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 # What these use beside what they import, in place of the names that they say: they walk folders, or put paths together.
 BY_FOLDER: Mapping[str, tuple[str, ...]] = {
-    "tests/unit/plugins/modules/test_documentation.py": ("plugins/modules/*", "plugins/doc_fragments/*", "roles/*"),
+    "tests/unit/plugins/modules/test_documentation.py": ("plugins/modules/*", "plugins/action/*", "plugins/doc_fragments/*", "roles/*"),
     "tests/unit/plugins/modules/test_templates.py": ("roles/*", "playbooks/*", "plugins/modules/*"),
     "tests/unit/roles/plays.py": ("roles/*", "plugins/action/*", "plugins/plugin_utils/*"),
     "tests/unit/plugins/module_utils/test_house.py": ("plugins/modules/*", "plugins/module_utils/*"),

@@ -103,7 +103,7 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
         return [run("ruff", "check", ".", env=kept), run("ruff", "format", "--check", "--diff", "tests/tools", env=kept)]
 
     def types() -> list[Command]:
-        package = "ansible_collections.plumbline.ssd.plugins.module_utils"
+        packages = [f"--package=ansible_collections.plumbline.ssd.plugins.{name}" for name in ("module_utils", "plugin_utils.fleet_report")]
         lab = [
             str(path.relative_to(here / "molecule/lab"))
             for path in sorted((here / "molecule/lab").iterdir())
@@ -111,7 +111,7 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
         ]
         return [
             # From inside, so that `from .errors import …` and `from plumblab import …` mean what they mean at run time.
-            mypy("--namespace-packages", "--package", package, env={"MYPYPATH": str(at.collections)}, cwd=at.collections),
+            mypy("--namespace-packages", *packages, env={"MYPYPATH": str(at.collections)}, cwd=at.collections),
             mypy(*lab, cwd=here / "molecule/lab"),
             mypy(".", cwd=here / "tests/tools"),
         ]

@@ -1,0 +1,148 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""M(plumbline.ssd.report): runs on the controller, asks no host, and writes the report of what was read of many."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.text.converters import to_text
+from ansible.plugins.action import ActionBase
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.build import FORMATS, is_proof, merge, of_proof, render
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import make_fleet
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.summary import report_lines
+
+ARGUMENTS = {
+    "records": {"type": "list", "elements": "dict", "default": []},
+    "directory": {"type": "path"},
+    "hosts": {"type": "list", "elements": "str", "default": []},
+    "path": {"type": "path", "required": True},
+    "title": {"type": "str", "default": "State of the drives"},
+    "time": {"type": "str", "default": ""},
+    "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(FORMATS)},
+}
+_LARGEST = 64 << 20  # bytes of one file of a directory
+
+
+def read_file(path: str) -> list[dict[str, Any]]:
+    """The records of one file: one, or a list of them; the record of a proof becomes one. Raises AnsibleActionFail."""
+    try:
+        if os.path.getsize(path) > _LARGEST:
+            raise AnsibleActionFail(f"{path}: larger than 64 MiB; wanted the record of one host")
+        with open(path, encoding="utf-8", errors="surrogateescape") as handle:
+            read = json.load(handle)
+    except OSError as fault:
+        raise AnsibleActionFail(f"{path}: {fault.strerror}") from fault
+    except (ValueError, RecursionError) as fault:
+        raise AnsibleActionFail(f"{path}: this is not JSON: {fault}; wanted the record of a host") from fault
+    found = read if isinstance(read, list) else [read]
+    if not all(isinstance(one, dict) for one in found):
+        raise AnsibleActionFail(f"{path}: found a value that is no mapping; wanted the record of a host, or a list of such")
+    name = os.path.basename(path).removesuffix(".json")
+    return [of_proof(name, one) if is_proof(one) else one for one in found]
+
+
+def files_of(directory: str) -> list[str]:
+    """The JSON files of a directory, by name. Raises AnsibleActionFail."""
+    try:
+        return sorted(os.path.join(directory, name) for name in os.listdir(directory) if name.endswith(".json"))
+    except OSError as fault:
+        raise AnsibleActionFail(f"directory {directory}: {fault.strerror}") from fault
+
+
+def by_host(directory: str | None, records: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Each host's record, merged of all that there are of it. Files are read when their host's turn has come: a fleet may be larger than the memory."""
+    places: dict[str, list[str]] = {}
+    for path in files_of(directory) if directory else ():
+        for one in read_file(path):
+            paths = places.setdefault(_host_of(one, path), [])
+            if path not in paths:
+                paths.append(path)
+    given: dict[str, list[Mapping[str, Any]]] = {}
+    for at, one in enumerate(records):
+        given.setdefault(_host_of(one, f"records[{at}]"), []).append(one)
+    for host in dict.fromkeys([*places, *given]):
+        whole: Mapping[str, Any] = {}
+        for one in [*(each for path in places.get(host, ()) for each in read_file(path) if each.get("host") == host), *given.get(host, ())]:
+            whole = merge(whole, one)
+        yield whole
+
+
+def _host_of(record: Mapping[str, Any], where: str) -> str:
+    host = record.get("host")
+    if not isinstance(host, str) or not host:
+        raise AnsibleActionFail(f"{where}: found no name of a host; wanted a record with 'host'")
+    return host
+
+
+def kept(path: str) -> bytes | None:
+    """What is in a file, or None where there is none. Raises AnsibleActionFail."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read()
+    except FileNotFoundError:
+        return None
+    except OSError as fault:
+        raise AnsibleActionFail(f"{path}: {fault.strerror}; wanted a file that can be written") from fault
+
+
+def write(path: str, content: bytes) -> None:
+    """Write a whole file or none. Raises AnsibleActionFail."""
+    umask = os.umask(0)
+    os.umask(umask)
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        number, scratch = tempfile.mkstemp(prefix=".report-", dir=os.path.dirname(path))
+        try:
+            with os.fdopen(number, "wb") as handle:
+                handle.write(content)
+            os.chmod(scratch, 0o666 & ~umask)
+            os.replace(scratch, path)
+        except OSError:
+            os.unlink(scratch)
+            raise
+    except OSError as fault:
+        raise AnsibleActionFail(f"{path}: {fault.strerror}; wanted a place that can be written") from fault
+
+
+class ActionModule(ActionBase):
+    """Needs no connection: all that it does is on the controller."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+    _supports_async = False
+    _supports_diff = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _checked, params = self.validate_argument_spec(ARGUMENTS)
+        fleet = make_fleet(by_host(params["directory"], params["records"]), params["hosts"], params["title"], params["time"])
+        if not fleet.hosts:
+            raise AnsibleActionFail("there is no record, and no host is expected; wanted records, a directory with records, or hosts")
+        base, files = os.path.abspath(params["path"]), []
+        for name, text in render(fleet, params["formats"]).items():
+            path, content = base + FORMATS[name][0], text.encode("utf-8", "backslashreplace")
+            before = kept(path)
+            files.append({"format": name, "path": path, "bytes": len(content), "changed": before != content})
+            if before != content and not self._task.check_mode:
+                write(path, content)
+            if before != content and self._task.diff and name == "markdown":
+                result["diff"] = [{"before_header": path, "after_header": path, "before": to_text(before or b""), "after": text}]
+        return {
+            **result,
+            "changed": any(one["changed"] for one in files),
+            "files": files,
+            "level": fleet.level,
+            "verdict": fleet.verdict(),
+            "counts": fleet.counts(),
+            "report": report_lines(fleet),
+        }

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All hosts of a report, the worst first, and what they come to. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, LEVELS, MISSING, NONE, UNKNOWN, WARNING, rank, worst_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import Found, HostReport, missing_host, read_record
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import counted, words
+
+RAW_CHARACTERS = 200_000  # of a host's record that is shown as such
+_TOLD = ("error", "missing", "warning", "unknown")
+
+
+class Fleet(NamedTuple):
+    """What a report is of. *checks*: those that it has, by their keys."""
+
+    title: str
+    time: str
+    hosts: tuple[HostReport, ...]
+    checks: tuple[str, ...]
+
+    @property
+    def level(self) -> str:
+        return worst_of(host.level for host in self.hosts)
+
+    def counts(self) -> dict[str, int]:
+        """Level → the number of hosts whose worst it is, from the worst."""
+        found = Counter(host.level for host in self.hosts)
+        return {level: found[level] for level in LEVELS if found[level]}
+
+    def verdict(self) -> str:
+        """The whole in one sentence."""
+        counts, total = self.counts(), len(self.hosts)
+        if not total:
+            return "There is no record of any host."
+        parts = {
+            ERROR: ("has errors", "have errors"),
+            MISSING: ("did not answer", "did not answer"),
+            WARNING: ("has warnings", "have warnings"),
+            UNKNOWN: ("cannot be told", "cannot be told"),
+        }
+        told = [f"{counts[level]:,} {words_of[0 if counts[level] == 1 else 1]}" for level, words_of in parts.items() if level in counts]
+        rest = total - sum(counts.get(level, 0) for level in parts)
+        told += [f"{rest:,} {'is' if rest == 1 else 'are'} as wanted"] if rest else []
+        return f"Of {counted(total, 'host')}, {', '.join(told)}."
+
+
+class Group(NamedTuple):
+    """Findings of several hosts that want the same: the first of them stands for all."""
+
+    check: str
+    level: str
+    example: Found
+    hosts: tuple[str, ...]
+    total: int
+
+    @property
+    def others(self) -> str:
+        """How many findings of the kind the first host has beside the one that is told, where it is the only host."""
+        return f" (and {self.total - 1:,} more such)" if len(self.hosts) == 1 and self.total > 1 else ""
+
+
+def make_fleet(records: Iterable[Mapping[str, Any]], expected: Sequence[str] = (), title: str = "", time: str = "") -> Fleet:
+    """The fleet of these records, each of another host; *expected* hosts without a record are missing. They are read one by one, so may come from files.
+
+    *time*: when the report was made; without it, the latest time that a record has.
+    """
+    hosts = {one.host: one for one in (read_record(record, RAW_CHARACTERS) for record in records)}
+    for name in map(words, expected):
+        if name not in hosts:
+            hosts[name] = missing_host(name)
+    ordered = sorted(hosts.values(), key=_badness)
+    columns = tuple(check for check in CHECKS if any(host.levels.get(check, NONE) not in (NONE, MISSING) for host in ordered) or check == "answer")
+    made = words(time) if time else max((host.time for host in ordered), default="")
+    return Fleet(words(title) if title else "State of the drives", made, tuple(ordered), columns)
+
+
+def _badness(host: HostReport) -> tuple[Any, ...]:
+    """Orders hosts: the worst level, then how many findings of each level, then the name, its numbers by their value."""
+    found = Counter(one.level for one in host.findings)
+    return (rank(host.level), [-found[level] for level in LEVELS], [(part.isdecimal(), part.zfill(20)) for part in re.split(r"([0-9]+)", host.host)], host.host)
+
+
+def grouped(fleet: Fleet, checks: Sequence[str]) -> list[Group]:
+    """The findings of some checks over all hosts, by what they want; the worst and most frequent first."""
+    groups: dict[tuple[str, str, str, str], list[tuple[str, Found]]] = {}
+    for host in fleet.hosts:
+        for one in host.findings:
+            if one.check in checks:
+                groups.setdefault((one.level, one.check, one.kind, one.wanted), []).append((host.host, one))
+    found = [Group(check, level, ones[0][1], tuple(dict.fromkeys(name for name, _one in ones)), len(ones)) for (level, check, *_rest), ones in groups.items()]
+    return sorted(found, key=lambda one: (rank(one.level), -len(one.hosts), list(CHECKS).index(one.check), one.example.wanted))
+
+
+def host_words(host: HostReport) -> str:
+    """How many findings a host has, by level."""
+    found = Counter(one.level for one in host.findings)
+    return ", ".join(counted(found[level], level if level != MISSING else "missing answer") for level in _TOLD if found[level]) or "no finding"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The section on load: rate, IOPS and latency over time or fills, with their windows and marks; and the curve of the reserve. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import sections
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import Html, chip, figure, heading, joined, table
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.svg import Mark, Series, Window, line_plot
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_list, as_number, dicts, number, words
+
+PLOTTED = 12  # devices, the worst first
+_ROWS = 40  # of the figures below a plot
+_PLACES = {"fills": Scale("written", "fills"), "seconds": Scale("time", "s")}
+_LINES = {"mib_s": Scale("rate", "MiB/s", low=0.0), "iops": Scale("requests per second", low=0.0), "p99_ms": Scale("p99 latency", "ms", log=True)}
+_WRITE_AMPLIFICATION = [1 + step / 20 for step in range(2, 121)]
+
+
+def steady_state(fleet: Fleet, names: sections.Names) -> Html:
+    """Each device's series over fills, or over time where fills are not known."""
+    found = [(host.host, one) for host in fleet.hosts for one in host.steady]
+    listed = []
+    for host, one in found:
+        level = OF_VERDICT.get(str(one.get("verdict")), "unknown")
+        told = [words(one.get(key)) for key in ("device", "pattern")]
+        figures = [words(one.get(key)) for key in ("mib_s", "iops", "p99_ms", "write_amplification")]
+        listed.append((level, (names[host], *told, chip(level), *figures)))
+    heads = ("Host", "Device", "Pattern", "Level", "MiB/s", "IOPS", "p99 (ms)", "Write amplification")
+    parts: list[object] = [sections.findings(fleet, names, ("steady_state",), "Findings on steady states"), sections.shown_rows("Steady states", heads, listed)]
+    for at, (host, one) in enumerate(found[:PLOTTED]):
+        parts.append(heading(3, f"steady-{at}", f"{host} {words(one.get('device'))}"))
+        parts += series_plots(f"load-{at}", f"{host} {words(one.get('device'))}", one)
+        hidden = as_number(one.get("hidden_percent"))
+        if hidden is not None and 0 <= hidden <= 100:
+            parts.append(reserve_plot(f"reserve-{at}", hidden))
+    return sections.section("steady-state", "Steady state", joined(parts))
+
+
+def series_plots(ident: str, name: str, one: Mapping[str, Any]) -> list[Html]:
+    """One plot for each quantity that the series has."""
+    series = as_dict(one.get("series"))
+    place = next((key for key in _PLACES if as_list(series.get(key))), "")
+    windows = [Window(*ends, words(each.get("label"))) for each in dicts(one.get("windows")) for ends in [_ends(each, place)] if ends]
+    marks = [Mark(at, words(each.get("label"))) for each in dicts(one.get("marks")) for at in [as_number(each.get(place))] if at is not None]
+    found = []
+    for key, scale in _LINES.items():
+        xs, ys = as_list(series.get(place)), as_list(series.get(key))
+        if not xs or not ys:
+            continue
+        title, known = f"{scale.label} of {name}", [value for value in map(as_number, ys) if value is not None]
+        said = f"{len(ys):,} values from {number(min(known))} to {number(max(known))} {scale.unit}." if known else "No value is a number."
+        plot = line_plot(f"{ident}-{key}", title, said, [Series(scale.label, xs, ys)], (_PLACES[place], scale), windows, marks)
+        found.append(figure(plot, title, f"{title}. {said}", _figures(title, place, scale, xs, ys)))
+    return found
+
+
+def _ends(each: Mapping[str, Any], place: str) -> tuple[float, float] | None:
+    first, last = (as_number(each.get(f"{end}_{place}")) for end in ("first", "last"))
+    return None if first is None or last is None else (first, last)
+
+
+def _figures(title: str, place: str, scale: Scale, xs: Sequence[object], ys: Sequence[object]) -> Html:
+    """The series in as many steps as a table can show, each with its least and largest value."""
+    count = min(len(xs), len(ys))
+    steps = min(_ROWS, count)
+    rows = []
+    for step in range(steps):
+        begin, end = step * count // steps, (step + 1) * count // steps
+        known = [value for value in map(as_number, ys[begin:end]) if value is not None]
+        ends = [number(min(known)), number(max(known))] if known else ["–", "–"]
+        rows.append((f"{words(xs[begin])} to {words(xs[end - 1])}", *ends))
+    return table(title, (_PLACES[place].title, f"least ({scale.unit or 'n'})", f"largest ({scale.unit or 'n'})"), rows)
+
+
+def reserve_percent(amplification: float, hidden_percent: float) -> float:
+    """How much of a drive has to be left free for a write amplification, in percent; *hidden_percent*: what the drive has beside its user capacity.
+
+    Uniform random writes and a greedy garbage collection: the ratio of all to used capacity is WA · ln(WA / (WA − 1)).
+    """
+    ratio = amplification * math.log(amplification / (amplification - 1))
+    return max(0.0, 100 * (1 - (1 + hidden_percent / 100) / ratio))
+
+
+def reserve_plot(ident: str, hidden_percent: float) -> Html:
+    """The reserve that a write amplification takes."""
+    title = f"Reserve against write amplification, with {number(hidden_percent)} % of hidden space"
+    ys = [reserve_percent(value, hidden_percent) for value in _WRITE_AMPLIFICATION]
+    scales = (Scale("write amplification", low=1.0), Scale("reserve", "%", low=0.0))
+    said = "By the model of uniform random writes and greedy garbage collection."
+    plot = line_plot(ident, title, said, [Series("reserve", _WRITE_AMPLIFICATION, ys)], scales)
+    rows = [(number(value), f"{number(reserve_percent(value, hidden_percent))} %") for value in (1.5, 2.0, 3.0, 4.0, 6.0)]
+    return figure(plot, title, f"{title}. {said}", table(title, ("Write amplification", "Reserve"), rows))

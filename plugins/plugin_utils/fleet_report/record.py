@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One host of the report, from its record: a mapping of module → what the module returned. Pure.
+
+A record comes from outside. Whatever is not as it should be in it is left out or told, and never raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS, UNFINISHED
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS, judge_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, check_of, todo_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, LEVELS, MISSING, NONE, OK, UNKNOWN, WARNING, rank, worst_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_json, as_list, as_number, dicts, words
+
+# The check that a module answers, which is wrong if the module failed.
+MODULES: Mapping[str, str] = {
+    "device_info": "answer",
+    "drive_health": "drives",
+    "stack_info": "alignment",
+    "stack_plan": "plan",
+    "stack_proof": "proof",
+    **{measure: "trim" if measure == "fstrim_proof" else "proof" for measure in MEASUREMENTS},
+    "steady_state": "steady_state",
+    "acceptance": "acceptance",
+}
+OF_VERDICT = {PASS: OK, FAIL: ERROR, INCONCLUSIVE: UNKNOWN, UNFINISHED: UNKNOWN}
+_LEVELS = {"error": ERROR, "warning": WARNING, "info": INFO}
+_FACTS = {
+    "ansible_distribution": "distribution",
+    "ansible_distribution_version": "release",
+    "ansible_kernel": "kernel",
+    "ansible_python_version": "Python",
+    "ansible_processor_vcpus": "CPUs",
+    "ansible_memtotal_mb": "memory (MiB)",
+    "ansible_product_name": "machine",
+}
+
+
+class Found(NamedTuple):
+    """A finding and the check it belongs to; *level* may be unknown as well. *kind*: the layer, module or measurement that it is of."""
+
+    check: str
+    level: str
+    kind: str
+    name: str
+    found: str
+    wanted: str
+    todo: str = ""
+
+    @property
+    def where(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+class Measured(NamedTuple):
+    """A measurement of a proof: what was measured, its level in the proof, the reasons, and all that the module returned."""
+
+    measure: str
+    of: str
+    level: str
+    reasons: tuple[str, ...]
+    result: Mapping[str, Any]
+
+
+class HostReport(NamedTuple):
+    """One host. *levels*: check → level. *raw*: its record as JSON text, as far as it is to be shown."""
+
+    host: str
+    time: str
+    levels: Mapping[str, str]
+    findings: tuple[Found, ...]
+    drives: tuple[Mapping[str, Any], ...]
+    devices: tuple[Mapping[str, Any], ...]
+    stacks: tuple[Mapping[str, Any], ...]
+    measured: tuple[Measured, ...]
+    steady: tuple[Mapping[str, Any], ...]
+    cells: tuple[Mapping[str, Any], ...]
+    conditions: Mapping[str, str]
+    raw: str
+
+    @property
+    def level(self) -> str:
+        return worst_of(self.levels.values())
+
+
+def has_ssd(devices: Iterable[Mapping[str, Any]], drives: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether there is a drive that does not turn."""
+    turning = {words(one.get("name")) for one in devices if one.get("rotational") is True}
+    return any(words(one.get("name")) not in turning for one in (*devices, *drives))
+
+
+def missing_host(host: str, why: str = "") -> HostReport:
+    """A host that was expected, and of which there is no record, or one without an answer."""
+    found = Found("answer", MISSING, "host", host, why or "there is no record of it", "an answer", CHECKS["answer"].todo)
+    levels = dict.fromkeys((check for check in CHECKS if check not in ("steady_state", "acceptance")), MISSING)
+    return HostReport(host, "", levels, (found,), (), (), (), (), (), (), {}, "")
+
+
+def read_record(record: Mapping[str, Any], raw_characters: int) -> HostReport:
+    """The report of one host. *raw_characters*: records that are longer as JSON are not kept as such."""
+    host = words(record.get("host"))
+    modules = {name: results_of(record, name) for name in MODULES}
+    silent = [one for ones in modules.values() for one in ones if one.get("unreachable") is True]
+    told = record.get("unreachable")
+    if told or (silent and not any(_worked(one) for ones in modules.values() for one in ones)):
+        return missing_host(host, _message(silent[0]) if silent else words(told) if isinstance(told, str) else "it was unreachable")
+    findings = [found for name, ones in modules.items() for one in ones if not _worked(one) for found in _failed(name, one)]
+    drives = [one for result in modules["drive_health"] for one in dicts(result.get("drives"))]
+    devices = [one for result in modules["device_info"] for one in dicts(result.get("devices"))]
+    stacks = _stacks(modules)
+    findings += _static(modules, stacks)
+    measured = _measured(record, modules)
+    findings += [found for one in measured for found in _of_measured(one)]
+    findings += _of_proof(modules, measured) + _of_plan(modules["stack_plan"]) + _of_load(modules)
+    if not has_ssd(devices, drives) and any(_worked(one) for name in ("device_info", "drive_health") for one in modules[name]):
+        findings.append(Found("answer", INFO, "host", host, "it has no SSD", "nothing: there is no drive to judge"))
+    unique = sorted(dict.fromkeys(findings), key=lambda one: (rank(one.level), list(CHECKS).index(one.check)))
+    report = HostReport(
+        host=host,
+        time=words(record.get("time")) if record.get("time") else "",
+        levels={},
+        findings=tuple(unique),
+        drives=tuple(drives),
+        devices=tuple(devices),
+        stacks=tuple(stacks),
+        measured=tuple(measured),
+        steady=tuple(one for one in modules["steady_state"] if _worked(one)),
+        cells=tuple(cell for one in modules["acceptance"] for cell in dicts(one.get("cells"))),
+        conditions=_conditions(record),
+        raw=_raw(record, raw_characters),
+    )
+    return report._replace(levels=_levels(report, modules))
+
+
+def results_of(record: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """What a module returned, as one result, a list of them, or the register of a loop; without those of tasks that were skipped."""
+    given = record.get(name)
+    found = dicts(given) if not isinstance(given, Mapping) else dicts(given["results"]) if isinstance(given.get("results"), list) else [given]
+    return [one for one in found if not one.get("skipped")]
+
+
+def _worked(result: Mapping[str, Any]) -> bool:
+    return not result.get("failed") and not result.get("unreachable")
+
+
+def _message(result: Mapping[str, Any]) -> str:
+    return words(result.get("msg") or "the module failed without a message")
+
+
+def _failed(name: str, result: Mapping[str, Any]) -> list[Found]:
+    """A module that failed: each of its reasons, or its message."""
+    level = MISSING if result.get("unreachable") else ERROR
+    reasons = [words(one) for one in as_list(result.get("reasons"))] or [_message(result)]
+    todo = "Mend what it says, then run the module again."
+    return [Found(MODULES[name], level, "module", name, reason, "a module that ends without an error", todo) for reason in reasons]
+
+
+def _stacks(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+    """The stacks of the host, each once: as stack_info sees it, else as the plan does."""
+    by_name: dict[str, Mapping[str, Any]] = {}
+    for result in modules["stack_info"] + modules["stack_plan"]:
+        for stack in dicts(result.get("stacks")):
+            by_name.setdefault(words(stack.get("name")), stack)
+    return list(by_name.values())
+
+
+def _static(modules: Mapping[str, list[Mapping[str, Any]]], stacks: list[Mapping[str, Any]]) -> list[Found]:
+    """What the reading modules found, and mappings that could not be followed."""
+    given = [one for name in ("drive_health", "stack_info", "stack_plan") for result in modules[name] for one in dicts(result.get("findings"))]
+    for result in modules["device_info"]:
+        for device in dicts(result.get("devices")):
+            given += dicts(as_dict(device.get("link")).get("findings"))
+    found = [_finding(one) for one in given]
+    for stack in stacks:
+        name = words(stack.get("name"))
+        blind = [words(one) for one in as_list(stack.get("not_followed"))]
+        if blind:
+            found.append(Found("alignment", UNKNOWN, "stack", name, f"not followed above {', '.join(blind)}", "mappings whose bytes can be followed"))
+        accepted = [f"accepted: {words(one)}" for one in as_list(stack.get("accepted"))]
+        found += [Found("durability", INFO, "stack", name, one, "nothing: somebody accepted it") for one in accepted]
+    return found
+
+
+def _finding(one: Mapping[str, Any]) -> Found:
+    layer, name, found, wanted = (words(one.get(key)) for key in ("layer", "name", "found", "wanted"))
+    check, level = check_of(layer, words(one.get("rule"))), _LEVELS.get(str(one.get("level")), UNKNOWN)
+    return Found(check, level, layer, name, found, wanted, todo_of(check, layer) if level != INFO else "")
+
+
+def _measured(record: Mapping[str, Any], modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Measured]:
+    """All measurements: those of the record, and those in proofs that were fetched from the host, each once."""
+    given: list[tuple[str, Mapping[str, Any]]] = [(_subject(one), one) for name in MEASUREMENTS for one in modules[name] if _worked(one)]
+    for proof in dicts(record.get("proofs")):
+        given += [(words(one.get("of") or proof.get("stack")), one) for key in ("measured", "writes") for one in dicts(proof.get(key))]
+    found, seen = [], set()
+    for of, one in given:
+        measure = str(one.get("measure"))
+        same = as_json([of, measure, one.get("verdict"), one.get("report"), one.get("seconds")])
+        if same not in seen:
+            seen.add(same)
+            found.append(_judged(measure, of, one))
+    return found
+
+
+def _subject(one: Mapping[str, Any]) -> str:
+    item = as_dict(one.get("item"))
+    parts = [words(item[key]) for key in ("stack", "volume") if item.get(key)]
+    return "/".join(parts) or words(one.get("of") or one.get("path") or one.get("device") or ", ".join(map(words, as_list(one.get("volumes")))))
+
+
+def _judged(measure: str, of: str, one: Mapping[str, Any]) -> Measured:
+    try:
+        verdict, reasons = judge_of(measure)(one)
+    except (TypeError, ValueError, AttributeError):
+        verdict, reasons = INCONCLUSIVE, ["the result cannot be read"]
+    level = OF_VERDICT.get(verdict, UNKNOWN)
+    if measure == "fstrim_proof" and level == OK and one.get("verdict") != PASS:  # passes a proof, and yet tells nothing, or that there is no trim
+        level, reasons = WARNING if one.get("verdict") == FAIL else UNKNOWN, as_list(one.get("reasons"))
+    return Measured(words(measure), of, level, tuple(map(words, reasons)), one)
+
+
+def _of_measured(one: Measured) -> list[Found]:
+    check = MODULES.get(one.measure, "proof")
+    reasons = (one.reasons or (words(one.result.get("verdict")),)) if one.level not in (OK, NONE) else ()
+    found = [Found(check, one.level, one.measure, one.of, reason, "a measurement that passes", CHECKS[check].todo) for reason in reasons]
+    for job in dicts(one.result.get("jobs")):
+        for link in dicts(job.get("links")):
+            if link.get("link_bound") is True:
+                read = f"reads reach {words(link.get('share'))} of what {words(link.get('negotiated'))} at {words(link.get('host'))} carries"
+                legs = ", ".join(map(words, as_list(link.get("legs"))))
+                found.append(Found("link", INFO, "read of", legs, read, "nothing: the link is the limit, not the alignment"))
+    return found
+
+
+def _of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Measured]) -> list[Found]:
+    """Verdicts on whole stacks, where no measurement says the same already; and proofs that are still due."""
+    told = {reason for one in measured for reason in one.reasons}
+    found = []
+    for result in modules["stack_proof"]:
+        for proof in dicts(result.get("proofs")):
+            level = OF_VERDICT.get(str(proof.get("verdict")), UNKNOWN)
+            reasons = [words(one) for one in as_list(proof.get("reasons"))]
+            fresh = [one for one in reasons if not any(one.endswith(known) for known in told)]
+            named = words(proof.get("stack"))
+            found += [Found("proof", level, "stack", named, one, "a proof that passes", CHECKS["proof"].todo) for one in fresh if level != OK]
+    proven = {words(proof.get("stack")) for result in modules["stack_proof"] for proof in dicts(result.get("proofs"))}
+    proven |= {one.of.split("/")[0] for one in measured}
+    for result in modules["stack_plan"]:
+        for proof in dicts(result.get("proofs")):
+            if proof.get("due") is True and words(proof.get("stack")) not in proven:
+                state = words(proof.get("state"))
+                found.append(Found("proof", UNKNOWN, "stack", words(proof.get("stack")), state, "a measured proof", "The role verify makes it."))
+    return found
+
+
+def _of_plan(results: list[Mapping[str, Any]]) -> list[Found]:
+    steps = [step for result in results for step in dicts(result.get("steps"))]
+    todo = CHECKS["plan"].todo
+    return [
+        Found("plan", WARNING, "stack", words(step.get("stack") or "all"), f"still to be done: {words(step.get('summary'))}", "no step left", todo)
+        for step in steps
+    ]
+
+
+def _of_load(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Found]:
+    """What was said of steady states and of cells of an acceptance."""
+    found = []
+    for one in modules["steady_state"]:
+        level = OF_VERDICT.get(str(one.get("verdict")), UNKNOWN)
+        if _worked(one) and level != OK:
+            reasons = [words(reason) for reason in as_list(one.get("reasons"))] or [words(one.get("verdict"))]
+            todo, device = CHECKS["steady_state"].todo, words(one.get("device"))
+            found += [Found("steady_state", level, "device", device, reason, "a steady state that passes", todo) for reason in reasons]
+    for cell in (cell for one in modules["acceptance"] for cell in dicts(one.get("cells"))):
+        level = OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN)
+        if level != OK and cell.get("required") is not False:
+            wanted = f"{words(cell.get('wanted'))} {words(cell.get('unit'))}"
+            value = f"{words(cell.get('value'))} {words(cell.get('unit'))}"
+            found.append(Found("acceptance", level, "cell", words(cell.get("name")), value, wanted, CHECKS["acceptance"].todo))
+    return found
+
+
+def _conditions(record: Mapping[str, Any]) -> dict[str, str]:
+    """Under what all this was found: what the record says itself, and facts of the host."""
+    facts = {**as_dict(record.get("ansible_facts")), **as_dict(as_dict(record.get("setup")).get("ansible_facts"))}
+    found = {name: words(facts[key]) for key, name in _FACTS.items() if key in facts}
+    found.update({words(key): words(value) for key, value in as_dict(record.get("conditions")).items()})
+    return dict(sorted(found.items()))
+
+
+def _levels(report: HostReport, modules: Mapping[str, list[Mapping[str, Any]]]) -> dict[str, str]:
+    """Check → the worst that was found; ok where it was looked at and nothing was; none where nobody looked."""
+    looked = {"answer"} if any(modules.values()) else set()
+    looked |= {MODULES[name] for name, ones in modules.items() if any(map(_worked, ones))}
+    looked |= {MODULES.get(one.measure, "proof") for one in report.measured}
+    if report.stacks:
+        looked |= {"durability", "trim"}
+    else:
+        looked.discard("alignment")
+    looked |= {"wear"} if any(as_number(as_dict(one.get("wear")).get("used_percent")) is not None for one in report.drives) else set()
+    if not report.drives:
+        looked.discard("drives")
+    looked |= {"link"} if any(as_list(as_dict(one.get("link")).get("links")) for one in report.devices) else set()
+    # A plan whose proofs all stand was measured before.
+    stored = [proof.get("stored") == PASS for result in modules["stack_plan"] for proof in dicts(result.get("proofs"))]
+    looked |= {"proof"} if stored and all(stored) else set()
+    by_check: dict[str, list[str]] = {check: [OK] if check in looked else [] for check in CHECKS}
+    for one in report.findings:
+        by_check[one.check].append(one.level)
+    return {check: worst_of(sorted(levels, key=LEVELS.index)) for check, levels in by_check.items() if levels or check not in ("steady_state", "acceptance")}
+
+
+def _raw(record: Mapping[str, Any], longest: int) -> str:
+    text = as_json(record)
+    return text if len(text) <= longest else ""

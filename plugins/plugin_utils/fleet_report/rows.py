@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host's record says, as rows of tables. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, WEAR_RULES
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, OK, UNKNOWN, WARNING, worst_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import Html, chip, joined
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT, Found, HostReport, Measured
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import (
+    NOTHING,
+    as_dict,
+    as_list,
+    as_number,
+    dicts,
+    interval,
+    number,
+    percent,
+    size,
+    words,
+)
+
+FINDINGS = ("Finding", "Where", "What was found", "What to do")
+DRIVES = ("Drive", "Level", "Failing", "Model", "Serial", "Firmware", "Used", "Spare", "Days left", "Hours", "°C", "Write amplification")
+LINKS = ("Link", "Level", "Of", "Negotiated", "Both ends can do", "Payload")
+LAYERS = ("Layer", "Name", "Leg", "Start (bytes)", "Phase", "Wanted", "Grain", "Aligned")
+MEASURES = ("Measurement", "Level", "Of", "Figures", "Reasons")
+CACHES = ("Drive", "Cache", "Enabled", "Kept by the drive", "Power-loss protection", "The kernel believes")
+TRIMS = ("Drive", "Level", "Volume", "Trim", "Why", "Discards counted", "Asked", "Read ratio")
+CELLS = ("Cell", "Level", "State", "Found", "Interval", "Wanted", "Against")
+Row = tuple[object, ...]
+_PRESENT = {"yes": "volatile", "no": "none"}
+_MANY = 64  # legs of a stack that are listed
+
+
+class Drive(NamedTuple):
+    """What plots need of a drive. *wear*: the level of what was found on its endurance alone."""
+
+    name: str
+    level: str
+    wear: str
+    used: float | None
+    days: float | None
+    cells: Row
+
+
+def finding_row(one: Found) -> Row:
+    check = CHECKS[one.check]
+    return (joined((chip(one.level), Html(" "), check.short)), one.where, one.found, todo(one))
+
+
+def todo(one: Found) -> str:
+    """What is wanted, and by which way to come there."""
+    return f"Wanted: {one.wanted}. {one.todo}".strip() if one.level != INFO else one.wanted
+
+
+def level_of(level: object) -> str:
+    """A level as a module returns it."""
+    return {"error": ERROR, "warning": WARNING, "info": INFO, "ok": OK}.get(str(level), UNKNOWN)
+
+
+def drive_of(one: Mapping[str, Any]) -> Drive:
+    wear, counters, projection = (as_dict(one.get(key)) for key in ("wear", "counters", "projection"))
+    failing = words(one["failing"]) if isinstance(one.get("failing"), bool) else "unknown"
+    level = level_of(one.get("level"))
+    cells = (
+        words(one.get("name")),
+        chip(level),
+        failing,
+        one.get("model"),
+        one.get("serial"),
+        one.get("firmware"),
+        percent(wear.get("used_percent")),
+        percent(wear.get("spare_percent")),
+        interval(projection.get("days_min"), projection.get("days_max")),
+        counters.get("power_on_hours"),
+        one.get("temperature_celsius"),
+        one.get("write_amplification"),
+    )
+    worn = worst_of([OK, *(level_of(found.get("level")) for found in dicts(one.get("findings")) if words(found.get("rule")) in WEAR_RULES)])
+    return Drive(words(one.get("name")), level, worn, as_number(wear.get("used_percent")), as_number(projection.get("days_min")), cells)
+
+
+def rate(kind: object, speed: object, width: object) -> str:
+    """The speed of a link and its width, in the units of its kind."""
+    lane, lanes = as_number(speed), as_number(width)
+    if lane is None:
+        return "unknown"
+    unit = "GT/s" if kind == "PCIe" else "Gb/s"
+    return f"{number(lane / 1000)} {unit}" + (f" ×{number(int(lanes))}" if lanes is not None and lanes > 1 else "")
+
+
+def link_rows(host: HostReport) -> list[tuple[str, Row]]:
+    """(level, row) of each link of a host."""
+    found: list[tuple[str, Row]] = []
+    for device in host.devices:
+        for one in dicts(as_dict(device.get("link")).get("links")):
+            kind, ends, target = one.get("kind"), [as_dict(one.get(end)) for end in ("host", "drive")], as_dict(one.get("target"))
+            levels = [level_of(finding.get("level")) for finding in dicts(as_dict(device["link"]).get("findings"))]
+            below = one.get("below")
+            level = worst_of(levels) if below is True and levels else WARNING if below is True else OK if below is False else UNKNOWN
+            name = " to ".join(words(end.get("name")) for end in ends if end.get("name"))
+            payload = as_number(one.get("payload_bytes"))
+            cells = (
+                f"{words(kind)} {name}",
+                chip(level),
+                words(device.get("name")),
+                rate(kind, one.get("speed"), one.get("width")),
+                rate(kind, target.get("speed"), target.get("width")),
+                NOTHING if payload is None else f"{number(payload / 1e6)} MB/s",
+            )
+            found.append((level, cells))
+    return found
+
+
+def layer_rows(stack: Mapping[str, Any]) -> list[Row]:
+    """A row for each layer of a stack on each of its legs; equal legs share one."""
+    rows: list[Row] = []
+    for layer in dicts(stack.get("layers")):
+        names = ", ".join(map(words, as_list(layer.get("names"))))
+        legs: dict[tuple[str, ...], list[str]] = {}
+        for leg in dicts(layer.get("legs")):
+            key = tuple(words(leg.get(one)) for one in ("start", "phase", "wanted", "grain", "aligned"))
+            legs.setdefault(key, []).append(words(leg.get("device")))
+        for key, devices in legs.items() or [((NOTHING,) * 5, [NOTHING])]:
+            aligned = chip(OK, "yes") if key[4] == "yes" else chip(ERROR, "no") if key[4] == "no" else NOTHING
+            rows.append((words(layer.get("layer")), names, ", ".join(dict.fromkeys(devices)), *key[:4], aligned))
+    return rows[:_MANY]
+
+
+def measure_row(one: Measured) -> Row:
+    return (words(one.measure), chip(one.level), one.of, figures(one), "; ".join(one.reasons) or NOTHING)
+
+
+def figures(one: Measured) -> str:
+    """The figures of a measurement in one line."""
+    result = one.result
+    if one.measure == "offset_sweep":
+        phase = f"phase {words(result.get('phase_bytes'))} of {size(result.get('grain_bytes'))}" if result.get("verdict") == "phase" else result.get("verdict")
+        return f"{words(phase)}, ratio {words(result.get('ratio'))}, {words(result.get('reads'))} reads"
+    if one.measure == "throughput":
+        jobs = dicts(result.get("jobs"))
+        return "; ".join(f"{words(job.get('name'))} {words(job.get('share'))} ({interval(job.get('low'), job.get('high'))})" for job in jobs) or NOTHING
+    if one.measure == "sync_latency":
+        return "; ".join(_sync(row) for row in dicts(result.get("rows"))) or NOTHING
+    if one.measure == "fstrim_proof":
+        return f"{words(result.get('trim'))}, {size(result.get('trimmed_bytes'))} trimmed"
+    return words(result.get("verdict"))
+
+
+def _sync(row: Mapping[str, Any]) -> str:
+    if row.get("unable"):
+        return f"{words(row.get('row'))}: {words(row['unable'])}"
+    p99 = as_number(row.get("p99_us"))
+    return f"{words(row.get('row'))} {words(row.get('ops_per_sec'))}/s" + (f", p99 {number(p99 / 1000)} ms" if p99 is not None else "")
+
+
+def trim_rows(host: HostReport) -> list[tuple[str, Row]]:
+    """(level, row) of each drive that a trim was to reach."""
+    found: list[tuple[str, Row]] = []
+    for one in host.measured:
+        if one.measure == "fstrim_proof":
+            for drive in dicts(one.result.get("drives")):
+                level = {"reached": OK, "not_reached": one.level if one.level == ERROR else WARNING}.get(str(drive.get("trim")), UNKNOWN)
+                counts = [size(drive.get(key)) for key in ("counted_bytes", "asked_bytes")]
+                cells = (words(drive.get("device")), chip(level), one.of, drive.get("trim"), drive.get("why"), *counts, drive.get("ratio"))
+                found.append((level, cells))
+    return found
+
+
+def cache_rows(host: HostReport) -> list[Row]:
+    rows: list[Row] = []
+    for device in host.devices:
+        cache = as_dict(device.get("write_cache"))
+        state = words(cache.get("fault")) if cache.get("fault") else _PRESENT.get(words(cache.get("present")), "unknown")
+        told = [words(cache.get(key)) for key in ("enabled", "saved", "protected")]
+        rows.append((words(device.get("name")), state, *told, words(device.get("write_cache_belief"))))
+    return rows
+
+
+def cell_rows(host: HostReport) -> list[tuple[str, Row]]:
+    """(level, row) of each cell of an acceptance."""
+    found: list[tuple[str, Row]] = []
+    for cell in host.cells:
+        level = OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN)
+        unit = words(cell.get("unit")) if cell.get("unit") else ""
+        shown = [f"{words(cell.get(key))} {unit}".strip() for key in ("value", "wanted")]
+        between = interval(cell.get("low"), cell.get("high"), unit)
+        found.append((level, (words(cell.get("name")), chip(level), cell.get("state"), shown[0], between, shown[1], cell.get("against"))))
+    return found
+
+
+def with_host(name: Html, rows: Iterable[Row]) -> list[Row]:
+    """Rows with their host in front."""
+    return [(name, *row) for row in rows]

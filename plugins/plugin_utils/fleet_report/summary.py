@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report as Markdown, as JSON, and as lines for a terminal. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.charts import sparkline
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet, grouped, host_words
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, NONE
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.rows import drive_of, todo
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_list, counted, finite, words
+
+FORMAT = 1  # of the JSON
+_FINDINGS = 50  # groups of findings that Markdown and a terminal show
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+.!|~$^=-])")
+
+
+def plain(value: object) -> str:
+    """A value as Markdown shows it, whatever it is: no markup, no HTML, no address that becomes a link."""
+    text = words(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _SPECIAL.sub(r"\\\1", text).replace("://", ":\\//").replace("@", "&#64;")
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return ["| " + " | ".join(line) + " |" for line in (heads, ["---"] * len(heads), *rows)]
+
+
+def render_markdown(fleet: Fleet) -> str:
+    """A summary: the verdict, what to do, and the map of hosts and checks."""
+    lines = [f"# {plain(fleet.title)}", ""]
+    lines += [plain(f"State of {fleet.time}."), ""] if fleet.time else []
+    lines += [f"**{GLYPHS[fleet.level]} {plain(fleet.verdict())}**", "", "## What to do first", ""]
+    groups = grouped(fleet, tuple(CHECKS))
+    rows = [
+        (
+            f"{GLYPHS[one.level]} {one.level}",
+            CHECKS[one.check].short,
+            plain(one.hosts[0]) + (f" and {len(one.hosts) - 1:,} more" if len(one.hosts) > 1 else ""),
+            plain(f"{one.example.where}: {one.example.found}{one.others}"),
+            plain(todo(one.example)),
+        )
+        for one in groups[:_FINDINGS]
+    ]
+    lines += _table(("Level", "Check", "Hosts", "What was found", "What to do"), rows) if rows else ["Nothing was found."]
+    lines += ["", f"{len(groups) - _FINDINGS:,} more kinds of findings are in the page."] if len(groups) > _FINDINGS else []
+    marks = [
+        (plain(host.host), f"{GLYPHS[host.level]} {host.level}", *(GLYPHS[host.levels.get(check, NONE)] for check in fleet.checks), host_words(host))
+        for host in fleet.hosts
+    ]
+    lines += ["", "## Hosts and checks", "", *_table(("Host", "Worst", *(CHECKS[check].short for check in fleet.checks), "Findings"), marks), ""]
+    lines.append("Glyphs: " + ", ".join(f"{glyph} {level}" for level, glyph in GLYPHS.items()) + ".")
+    return "\n".join(lines) + "\n"
+
+
+def render_json(fleet: Fleet) -> str:
+    """What was found, for programs."""
+    found = {
+        "format": FORMAT,
+        "title": fleet.title,
+        "time": fleet.time,
+        "level": fleet.level,
+        "verdict": fleet.verdict(),
+        "counts": fleet.counts(),
+        "checks": list(fleet.checks),
+        "hosts": [
+            {
+                "host": host.host,
+                "time": host.time,
+                "level": host.level,
+                "levels": {check: host.levels.get(check, NONE) for check in fleet.checks},
+                "findings": [dict(one._asdict(), todo=todo(one)) for one in host.findings],
+                "drives": [
+                    {"name": one.name, "level": one.level, "used_percent": one.used, "days_left_at_least": one.days} for one in map(drive_of, host.drives)
+                ],
+                "measured": [{"measure": one.measure, "of": one.of, "level": one.level, "reasons": list(one.reasons)} for one in host.measured],
+                "conditions": dict(host.conditions),
+            }
+            for host in fleet.hosts
+        ],
+    }
+    return json.dumps(finite(found), ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
+
+
+def report_lines(fleet: Fleet) -> list[str]:
+    """The same in a few lines, for a terminal: the hosts, what to do, and each steady state as a line of blocks."""
+    hosts = [("host", "worst", *(CHECKS[check].short.lower() for check in fleet.checks))]
+    hosts += [(host.host, host.level, *(GLYPHS[host.levels.get(check, NONE)] for check in fleet.checks)) for host in fleet.hosts[:_FINDINGS]]
+    lines = [fleet.verdict(), *table(hosts)]
+    lines += [f"and {counted(len(fleet.hosts) - _FINDINGS, 'more host')}"] if len(fleet.hosts) > _FINDINGS else []
+    for group in grouped(fleet, tuple(CHECKS))[:_FINDINGS]:
+        more = f" and {len(group.hosts) - 1:,} more" if len(group.hosts) > 1 else ""
+        lines.append(f"{group.level}: {group.hosts[0]}{more}: {group.example.where}: {group.example.found}{group.others}. {todo(group.example)}")
+    for host in fleet.hosts:
+        for one in host.steady:
+            drawn = sparkline(as_list(as_dict(one.get("series")).get("mib_s")))
+            lines += [f"{host.host} {words(one.get('device'))}, MiB/s: {drawn}"] if drawn else []
+    return lines
