@@ -25,6 +25,8 @@ from ansible_collections.plumbline.ssd.plugins.action.report import by_host
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.build import FORMATS, render
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import make_fleet
 
+# The hosts of the example in the documentation: db-1 is the first.
+EXAMPLE = ("healthy", "sector_63", "wrong_stripe", "no_barriers", "slow_link", "worn", "fixed_use", "no_ssd", "unreachable")
 MOST_SECONDS, MOST_MIB, MOST_BYTES = 10.0, 512.0, 12_000_000
 
 
@@ -38,11 +40,26 @@ def make(directory: str) -> dict[str, object]:
     return {"seconds": round(seconds, 2), "peak_mib": round(peak, 1), "bytes": len(texts["html"].encode()), "digest": digest}
 
 
+def write_example(directory: Path, seed: str) -> None:
+    """The report of nine generated hosts, one of each kind, as the documentation has it."""
+    from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_records import make_record
+
+    records = [json.loads(json.dumps(make_record(f"db-{number}", kind, seed))) for number, kind in enumerate(EXAMPLE, 1)]
+    fleet = make_fleet(records, title="Nine generated hosts")
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in render(fleet, FORMATS).items():
+        (directory / f"fleet{FORMATS[name][0]}").write_text(content, encoding="utf-8")
+
+
 def main() -> int:
     words = parser("report", __doc__)
     words.add_argument("--hosts", type=int, default=1000, help="so many hosts")
     words.add_argument("--directory", help="make the report of these records and print what it cost; used by the benchmark itself")
+    words.add_argument("--example", type=Path, help="write the example of the documentation to this directory, and measure nothing")
     options = words.parse_args()
+    if options.example:
+        write_example(options.example, options.seed)
+        return 0
     if options.directory:
         print(json.dumps(make(options.directory)))
         return 0

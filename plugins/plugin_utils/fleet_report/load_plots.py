@@ -53,8 +53,8 @@ def series_plots(ident: str, name: str, one: Mapping[str, Any]) -> list[Html]:
         xs, ys = as_list(series.get(place)), as_list(series.get(key))
         if not xs or not ys:
             continue
-        title, known = f"{scale.label} of {name}", [value for value in map(as_number, ys) if value is not None]
-        said = f"{len(ys):,} values from {number(min(known))} to {number(max(known))} {scale.unit}." if known else "No value is a number."
+        title, known = f"{scale.label[0].upper()}{scale.label[1:]} of {name}", [value for value in map(as_number, ys) if value is not None]
+        said = f"{len(ys):,} values from {number(min(known))} to {number(max(known))} {scale.unit}".rstrip() + "." if known else "No value is a number."
         plot = line_plot(f"{ident}-{key}", title, said, [Series(scale.label, xs, ys)], (_PLACES[place], scale), windows, marks)
         found.append(figure(plot, title, f"{title}. {said}", _figures(title, place, scale, xs, ys)))
     return found

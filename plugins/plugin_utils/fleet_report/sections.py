@@ -10,7 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes im
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.charts import Bar, bar_chart, heat_map, stacked_bars
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet, Group, grouped, host_words
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, LEVELS, MEANS, NONE, OK, rank
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, LEVELS, MEANS, MISSING, NONE, OK, rank
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import (
     Html,
     bullets,
@@ -48,7 +48,8 @@ def findings(fleet: Fleet, names: Names, checks: Sequence[str], caption: str) ->
     """What was found, the same on many hosts once, with what to do."""
     groups = [(one.level, _group_row(one, names)) for one in grouped(fleet, checks)]
     if not groups:
-        return paragraph("Nothing was found.")
+        looked = any(host.levels.get(check, NONE) not in (NONE, MISSING) for host in fleet.hosts for check in checks)
+        return paragraph("Nothing was found." if looked else "No record says anything of this.")
     return shown_rows(caption, rows.FINDINGS, groups)
 
 

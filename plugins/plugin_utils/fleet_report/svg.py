@@ -113,14 +113,15 @@ def line_plot(
     lines = [(one.name, _points(one.xs, one.ys)) for one in series]
     strips = [(one.name, _points(one.xs, one.lows), _points(one.xs, one.highs)) for one in bands]
     notes = _notes(windows, marks)
-    legend, legend_height = _legend([name for name, _points_of in lines] + [name for name, *_ends in strips], width)
+    names = [name for name, _points_of in lines] + [name for name, *_ends in strips]
+    legend, legend_height = _legend(names if len(names) > 1 else [], width)  # one line alone is named by the axis
     height = extent[1] + legend_height + _LINE * len(notes)
     frame = (_LEFT, _TOP + legend_height, width - 3 * _EDGE, height - _BOTTOM - _LINE * len(notes))
     values = [point for _name, points in lines for point in points] + [point for _name, *ends in strips for points in ends for point in points]
     y = fit(scales[1], [value for _x, value in values if value is not None], frame[3], frame[1])
     ends = [place for one in windows for place in one[:2]] + [one.at for one in marks]
     x = fit(scales[0], [place for place, value in values if value is not None] + [float(end) for end in ends], frame[0], frame[2])
-    drawn = [*_windows(windows, x, frame), *_grid(x, y, frame)]
+    drawn = [*_windows(windows, len(marks), x, frame), *_grid(x, y, frame)]
     drawn += [_strip(number, low, high, x, y) for number, (_name, low, high) in enumerate(strips, len(lines))]
     drawn += [_line(number, points, x, y) for number, (_name, points) in enumerate(lines)]
     drawn += _marks(marks, x, frame)
@@ -248,11 +249,12 @@ def _notes(windows: Sequence[Window], marks: Sequence[Mark]) -> list[str]:
     return [f"{_letter(at)}: {words(label)}" for at, label in enumerate(labels)]
 
 
-def _windows(windows: Sequence[Window], x: Axis, frame: tuple[float, float, float, float]) -> list[str]:
+def _windows(windows: Sequence[Window], before: int, x: Axis, frame: tuple[float, float, float, float]) -> list[str]:
     drawn = []
-    for one in windows:
+    for number, one in enumerate(windows, before):
         left, right = sorted((x.place(one.first), x.place(one.last)))
         drawn.append(tag("rect", x=left, y=frame[1], width=max(right - left, 1.0), height=frame[3] - frame[1], class_="window"))
+        drawn.append(text_at((left + right) / 2, frame[3] - 6, _letter(number), class_="letter", text_anchor="middle"))
     return drawn
 
 

@@ -65,7 +65,7 @@ def test_no_point_says_so():
 def test_one_point_has_a_marker():
     for ys in ([3.0], [NAN, 3.0, NAN]):
         markers = [one for one in drawn(ys).iter("path") if one.get("class") == "marker"]
-        assert len(markers) == 2 and markers[0].get("d")  # that of the plot and that of the key
+        assert len(markers) == 1 and markers[0].get("d")
 
 
 def test_a_gap_parts_the_line():
