@@ -40,7 +40,7 @@ def bar_chart(
     style: str = "",
 ) -> str:
     """Bars that lie, one below the other; *reference*: a value that is drawn across them all, with its name."""
-    known = [found for bar in bars for found in map(as_number, (bar.value, bar.low, bar.high)) if found is not None]
+    known = [found for one in bars for found in map(as_number, (one.value, one.low, one.high)) if found is not None]
     known += [reference[0]] if reference else []
     axis = fit(scale if scale.log else scale._replace(low=min([0.0, *known])), known or [0.0, 1.0], _LABELS, width - _VALUES)
     top = 28.0
@@ -48,8 +48,8 @@ def bar_chart(
     drawn = [tag("path", d="".join(f"M{px(axis.place(value))} {px(top)}V{px(bottom)}" for value, _text in axis.ticks()), class_="grid")]
     drawn += [text_at(axis.place(value), bottom + 15, text, class_="tick", text_anchor="middle") for value, text in axis.ticks()]
     drawn.append(text_at((_LABELS + width - _VALUES) / 2, bottom + 32, scale.title, class_="label", text_anchor="middle"))
-    for number, bar in enumerate(bars):
-        drawn += _bar(bar, top + _ROW * number, axis.place, axis.place(axis.low if scale.log else 0.0))
+    for number, one in enumerate(bars):
+        drawn += _bar(one, top + _ROW * number, axis.place, axis.place(axis.low if scale.log else 0.0))
     if reference:
         place = axis.place(reference[0])
         drawn.append(tag("path", d=f"M{px(place)} {px(top - 4)}V{px(bottom)}", class_="mark"))
@@ -59,20 +59,20 @@ def bar_chart(
     return picture(ident, title, description, width, bottom + 40, drawn, style)
 
 
-def _bar(bar: Bar, top: float, place: Callable[[float], float], zero: float) -> list[str]:
-    drawn = [text_at(_LABELS - 8, top + 16, shortened(bar.label, _LABELS - 16), class_="key", text_anchor="end")]
-    value, low, high = (as_number(one) for one in (bar.value, bar.low, bar.high))
+def _bar(one: Bar, top: float, place: Callable[[float], float], zero: float) -> list[str]:
+    drawn = [text_at(_LABELS - 8, top + 16, shortened(one.label, _LABELS - 16), class_="key", text_anchor="end")]
+    value, low, high = map(as_number, (one.value, one.low, one.high))
     end = zero
     if value is not None:
         left, right = sorted((zero, place(value)))
         end = right
-        drawn.append(tag("rect", x=left, y=top + 4, width=max(right - left, 1.0), height=_ROW - 8, class_=f"bar {bar.level}"))
+        drawn.append(tag("rect", x=left, y=top + 4, width=max(right - left, 1.0), height=_ROW - 8, class_=f"bar {one.level}"))
     if low is not None and high is not None:
         first, last, middle = place(low), place(high), top + _ROW / 2
         drawn.append(tag("path", d=f"M{px(first)} {px(middle)}H{px(last)}M{px(first)} {px(middle - 5)}v10M{px(last)} {px(middle - 5)}v10", class_="whisker"))
         end = max(end, last)
-    glyph = f"{GLYPHS[bar.level]} " if bar.level in GLYPHS and bar.level != "none" else ""
-    drawn.append(text_at(end + 6, top + 16, shortened(glyph + bar.text, _VALUES + 60), class_="key"))
+    glyph = f"{GLYPHS[one.level]} " if one.level in GLYPHS and one.level != "none" else ""
+    drawn.append(text_at(end + 6, top + 16, shortened(glyph + one.text, _VALUES + 60), class_="key"))
     return drawn
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, UNKNOWN
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import escaped, words
 
@@ -28,8 +27,8 @@ def joined(parts: Iterable[object], between: str = "") -> Html:
 
 
 def _in_line(part: object) -> str:
-    """A piece of a sentence: its blanks stay, and nothing is put in the place of an empty one."""
-    return escaped(escape_unprintable(part)) if isinstance(part, str) else as_html(part)
+    """A piece of a sentence, printable already: its blanks stay, and nothing is put in the place of an empty one."""
+    return escaped(part) if isinstance(part, str) else as_html(part)
 
 
 def chip(level: str, text: str = "") -> Html:

@@ -121,7 +121,7 @@ def drives(fleet: Fleet, names: Names) -> Html:
 def _bars(ident: str, title: str, bars: Sequence[Bar], scale: Scale, reference: tuple[float, str] | None, total: int) -> Html:
     """A bar chart with its figures."""
     told = f"The {len(bars)} worst of {total:,}." if total > len(bars) else "The worst first."
-    figures = table(title, ("Bar", scale.title, "Level"), [(bar.label, bar.text, chip(bar.level)) for bar in bars])
+    figures = table(title, ("Bar", scale.title, "Level"), [(one.label, one.text, chip(one.level)) for one in bars])
     worst = f" The first is {bars[0].label} with {bars[0].text}." if bars else ""
     return figure(bar_chart(ident, title, told + worst, bars, scale, reference), title, f"{title}. {told}", figures)
 
@@ -155,7 +155,7 @@ def proof(fleet: Fleet, names: Names) -> Html:
         heading(3, "measured-proof", "Measured proof"),
         findings(fleet, names, ("proof",), "Findings of measurements"),
     ]
-    shares = sorted(_share_bars(measured), key=lambda bar: (rank(bar.level), as_number(bar.value)))
+    shares = sorted(_share_bars(measured), key=lambda one: (rank(one.level), as_number(one.value)))
     if shares:
         title = "Rate of the volumes beside that of their devices"
         parts.append(_bars("shares", title, shares[:PLOTTED], Scale("share of the raw rate", high=1.1), (1.0, "the raw rate"), len(shares)))

@@ -13,7 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet, grouped, host_words
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, NONE
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.rows import drive_of, todo
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_list, counted, finite, words
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_list, counted, words
 
 FORMAT = 1  # of the JSON
 _FINDINGS = 50  # groups of findings that Markdown and a terminal show
@@ -83,7 +83,7 @@ def render_json(fleet: Fleet) -> str:
             for host in fleet.hosts
         ],
     }
-    return json.dumps(finite(found), ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    return json.dumps(found, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
 
 def report_lines(fleet: Fleet) -> list[str]:

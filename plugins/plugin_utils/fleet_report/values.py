@@ -130,14 +130,3 @@ def interval(low: Any, high: Any, unit: str = "") -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """A number of things: ``1 host``, ``1,000 hosts``."""
     return f"{number(count)} {one if count == 1 else many or one + 's'}"
-
-
-def finite(tree: Any) -> Any:
-    """*tree* as JSON can hold it everywhere: what is no number is null."""
-    if isinstance(tree, Mapping):
-        return {str(key): finite(value) for key, value in tree.items()}
-    if isinstance(tree, (list, tuple)):
-        return [finite(value) for value in tree]
-    if isinstance(tree, float) and not math.isfinite(tree):
-        return None
-    return tree
