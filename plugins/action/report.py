@@ -59,20 +59,22 @@ def files_of(directory: str) -> list[str]:
 
 
 def by_host(directory: str | None, records: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Each host's record, merged of all that there are of it. Files are read when their host's turn has come: a fleet may be larger than the memory."""
-    places: dict[str, list[str]] = {}
+    """Each host's record, merged of all that there are of it.
+
+    A file of one record is read again when its host's turn has come, and not kept until then: a fleet may be larger than the memory.
+    """
+    parts: dict[str, list[str | Mapping[str, Any]]] = {}
     for path in files_of(directory) if directory else ():
-        for one in read_file(path):
-            paths = places.setdefault(_host_of(one, path), [])
-            if path not in paths:
-                paths.append(path)
-    given: dict[str, list[Mapping[str, Any]]] = {}
+        found = read_file(path)
+        for one in found:
+            parts.setdefault(_host_of(one, path), []).append(path if len(found) == 1 else one)
     for at, one in enumerate(records):
-        given.setdefault(_host_of(one, f"records[{at}]"), []).append(one)
-    for host in dict.fromkeys([*places, *given]):
+        parts.setdefault(_host_of(one, f"records[{at}]"), []).append(one)
+    for own in parts.values():
         whole: Mapping[str, Any] = {}
-        for one in [*(each for path in places.get(host, ()) for each in read_file(path) if each.get("host") == host), *given.get(host, ())]:
-            whole = merge(whole, one)
+        for part in own:
+            for one in read_file(part) if isinstance(part, str) else [part]:
+                whole = merge(whole, one)
         yield whole
 
 

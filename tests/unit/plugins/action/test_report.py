@@ -62,6 +62,15 @@ def test_files_are_written_once_and_replaced_whole(tmp_path):
     assert {name for name in files if after[name] != before[name]} == {"fleet.md"}
 
 
+def test_files_of_several_hosts_and_of_one_are_merged(tmp_path):
+    """By host, in the order of the files' names, then the records of the task."""
+    files = {"a.json": [{"host": "x", "n": 1, "l": [1]}, {"host": "y", "n": 1}, {"host": "x", "n": 2}], "b.json": {"host": "y", "n": 3}, "c.json": []}
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    found = list(action.by_host(str(tmp_path), [{"host": "x", "l": [2]}, {"host": "z"}]))
+    assert found == [{"host": "x", "n": 2, "l": [1, 2]}, {"host": "y", "n": 3}, {"host": "z"}]
+
+
 def test_formats_and_title(tmp_path):
     code, _output = run(tmp_path, records=[RECORD], formats=["markdown"], title="Drives | <b>", time="today")
     assert code == 0 and os.listdir(tmp_path / "out") == ["fleet.md"]
