@@ -21,8 +21,13 @@ options:
       - A list of records. A record is a mapping with C(host) (the name of the host), and any of the other keys below. Two records of one host
         are merged. Lists follow each other, and of everything else the later one counts.
       - C(device_info), C(drive_health), C(stack_info), C(stack_plan), C(stack_proof), C(offset_sweep), C(throughput), C(sync_latency) and
-        C(fstrim_proof) each hold what the module of that name returned, as it was registered, with or without a loop. The same goes for
-        C(steady_state) and C(acceptance).
+        C(fstrim_proof) each hold what the module of that name returned, as it was registered, with or without a loop.
+      - C(steady_state) is one mapping for each device that was loaded until its rate was steady, with C(device), C(verdict), C(reasons), the
+        figures C(mib_s), C(iops), C(p99_ms) and C(write_amplification), C(hidden_percent) (the flash beside the user capacity), C(series) (lists
+        named C(fills) or C(seconds), and C(mib_s), C(iops), C(p99_ms)), C(windows) (C(first_fills), C(last_fills), C(label)) and C(marks)
+        (C(fills), C(label)). With a series over time, windows and marks have C(seconds) in place of C(fills).
+      - C(acceptance) has C(cells), each with C(name), C(verdict), C(required), C(state), C(value), C(low), C(high), C(wanted), C(unit) and
+        C(against).
       - C(time) is when the host was read, as text. C(unreachable) is true, or the reason, if the host was not reached. C(proofs) is a list of
         proofs as hosts keep them. C(ansible_facts) or C(setup) hold facts. C(conditions) is a mapping of names and values to be listed.
       - A module that failed, or a key that is missing, is told in the report and is no error. Values that are not as expected show as text.
