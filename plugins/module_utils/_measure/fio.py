@@ -112,7 +112,7 @@ def fill_argv(fio: str, places: Sequence[Place], block: int, depth: int, mark: b
 
 def parse_output(text: str, places: Sequence[Place]) -> FioResult:
     """Read fio's JSON for these places. Raises PlumblineError where a job is missing, failed, or moved nothing."""
-    rows = _rows(text)
+    rows = report_rows(text)
     if len(rows) != len(places):
         raise PlumblineError("fio reported %d jobs; %d were started" % (len(rows), len(places)))
     total, rate, iops, busiest = 0, 0.0, 0.0, 0.0
@@ -136,7 +136,7 @@ def parse_output(text: str, places: Sequence[Place]) -> FioResult:
     return FioResult(total, rate, iops, rates, busiest)
 
 
-def _rows(text: str) -> List[Dict[str, Any]]:
+def report_rows(text: str) -> List[Dict[str, Any]]:
     """The jobs of a report. fio may print lines of its own before the JSON, and behind it."""
     begin = text.find("{") if text.startswith("{") else text.find("\n{") + 1
     end = text.rfind("}")

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run to the steady state is asked for. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+# Degrees Celsius from which a drive may slow itself down, where it names no limit of its own.
+HOT = 70
+
+
+class Options(NamedTuple):
+    """Fills are capacities of the span that is loaded, and count the random load only.
+
+    *min_fills* is half a fill for both windows behind the largest hidden space that is expected, half a fill as well: until the physical space
+    has been written once, any drive is as flat as a steady one. With a mapped reserve the span is smaller and the spare space larger: pass more.
+    """
+
+    min_fills: float = 1.0
+    max_fills: float = 4.0
+    precision: float = 0.04  # the largest half of the interval of the rate, as a share of it
+    snia: bool = False  # the letter of the standard alone
+    latency: bool = False  # the 99th percentile has to stand still as well
+    hot: Optional[int] = None  # the drive's own limit of temperature
+
+
+DEFAULTS = Options()
