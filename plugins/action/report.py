@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.text.converters import to_text
 from ansible.plugins.action import ActionBase
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import write_whole
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.build import FORMATS, is_proof, merge, of_proof, render
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import make_fleet
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.summary import report_lines
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import print_report
 
 ARGUMENTS = {
     "records": {"type": "list", "elements": "dict", "default": []},
@@ -29,6 +30,7 @@ ARGUMENTS = {
     "time": {"type": "str", "default": ""},
     "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(FORMATS)},
 }
+_PRINTED = 10  # lines of the report, so that a fleet of any size fits on a screen
 _LARGEST = 64 << 20  # bytes of one file of a directory
 
 
@@ -98,19 +100,8 @@ def kept(path: str) -> bytes | None:
 
 def write(path: str, content: bytes) -> None:
     """Write a whole file or none. Raises AnsibleActionFail."""
-    umask = os.umask(0)
-    os.umask(umask)
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        number, scratch = tempfile.mkstemp(prefix=".report-", dir=os.path.dirname(path))
-        try:
-            with os.fdopen(number, "wb") as handle:
-                handle.write(content)
-            os.chmod(scratch, 0o666 & ~umask)
-            os.replace(scratch, path)
-        except OSError:
-            os.unlink(scratch)
-            raise
+        write_whole(path, content)
     except OSError as fault:
         raise AnsibleActionFail(f"{path}: {fault.strerror}; wanted a place that can be written") from fault
 
@@ -139,6 +130,8 @@ class ActionModule(ActionBase):
                 write(path, content)
             if before != content and self._task.diff and name == "markdown":
                 result["diff"] = [{"before_header": path, "after_header": path, "before": to_text(before or b""), "after": text}]
+        lines = report_lines(fleet)
+        print_report(self._display, "report", [*lines[:_PRINTED], *(one["path"] for one in files)])
         return {
             **result,
             "changed": any(one["changed"] for one in files),
@@ -146,5 +139,5 @@ class ActionModule(ActionBase):
             "level": fleet.level,
             "verdict": fleet.verdict(),
             "counts": fleet.counts(),
-            "report": report_lines(fleet),
+            "report": lines,
         }

@@ -162,70 +162,12 @@ report:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import as_facts, state_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.link import judge_links
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import rate_text
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import missing_devices
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
-
-
-def describe(seen, devno):
-    """One disk as it is returned."""
-    node, geometry = seen.nodes[devno], seen.geometries[devno]
-    found = seen.tables.get(devno)
-    reasons = guards.write_reasons(seen, node)
-    links = seen.drive_links.get(devno, ())
-    return {
-        "name": node.name,
-        "links": sorted(link for link, number in seen.links.items() if number == devno),
-        "identity": dict(node.identity._asdict(), key=node.identity.key),
-        "size_bytes": node.size,
-        "rotational": node.rotational,
-        "geometry": geometry.as_dict(),
-        "queue": node.limits._asdict(),
-        "write_cache": as_facts(seen.caches.get(devno), node.write_cache),
-        "write_cache_belief": node.write_cache,
-        "link": {
-            "links": [link.as_dict() for link in links],
-            "findings": [finding.as_dict() for finding in judge_links({node.name: links})],
-        },
-        "partitions": [
-            {
-                "number": entry.number,
-                "name": entry.name,
-                "type": entry.type,
-                "guid": entry.guid,
-                "start_bytes": entry.start,
-                "size_bytes": entry.size,
-                "phase": entry.start % geometry.grain_bytes,
-                "aligned": entry.start % geometry.grain_bytes == geometry.offset_bytes,
-            }
-            for entry in (found.entries if found else ())
-        ],
-        "occupied": [reason.as_dict(node.name) for reason in reasons],
-    }
-
-
-def report(devices):
-    """A table for people."""
-    rows = [("device", "model", "serial", "size", "block", "grain", "source of the grain", "write cache", "link", "state")]
-    for device in devices:
-        geometry, identity = device["geometry"], device["identity"]
-        state = ", ".join(dict.fromkeys(reason["name"] for reason in device["occupied"])) or "free"
-        grain = human(geometry["grain"]["value"])
-        source = geometry["grain"]["source"].split(":")[0]
-        cache = state_of(WriteCache(present=device["write_cache"]["present"], enabled=device["write_cache"]["enabled"]))
-        block = str(geometry["logical"]["value"])
-        link = next(("%s %s" % (one["kind"], rate_text(one["kind"], one["speed"], one["width"])) for one in reversed(device["link"]["links"])), "-")
-        rows.append((device["name"], identity["model"], identity["serial"], human(device["size_bytes"]), block, grain, source, cache, link, state))
-    return table(rows) + ["%s: %s" % (found["level"], found["text"]) for device in devices for found in device["link"]["findings"]]
+from ansible_collections.plumbline.ssd.plugins.module_utils._report.device_table import device_result
 
 
 def main():
@@ -240,9 +182,7 @@ def main():
         missing_devices(seen, asked, whole=True)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    wanted = [devno for devno in seen.geometries if asked or seen.nodes[devno].kind == "disk"]
-    devices = [describe(seen, devno) for devno in sorted(wanted, key=lambda devno: seen.nodes[devno].name)]
-    exit_success(module, changed=False, devices=devices, report=report(devices))
+    exit_success(module, changed=False, **device_result(seen, bool(asked)))
 
 
 if __name__ == "__main__":

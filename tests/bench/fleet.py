@@ -4,6 +4,8 @@
 The answers of one host of the lab are recorded, and replayed to many names: no host is asked in the second part, so that the CPU time is the
 controller's own. CPU time is that of ansible-playbook and its workers, in user and kernel mode. Before that both playbooks build the volume on
 that one host, whose CPU time on the controller is told as well; the host's own never is.
+
+With --what audit, our re-run is the audit with its report, and the plain playbook's is a run in check mode.
 """
 
 from __future__ import annotations
@@ -56,7 +58,14 @@ def play(playbook: str, *words: str) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def record(say) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
+def rerun(what: str, who: str) -> tuple[str, ...]:
+    """The playbook of a run that changes nothing, and its options."""
+    if what == "audit":
+        return ("audit",) if who == "ours" else ("peer", "--check")
+    return (who,)
+
+
+def record(what: str, say) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
     """Build the volume with each playbook on a host of the lab; the answers of a re-run, and the first run's CPU seconds."""
     answers, first = {}, {}
     for who in WHO:
@@ -65,7 +74,7 @@ def record(say) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
         first[who] = play(who)
         say(f"{who}: first run on one host, {first[who]:.2f} CPU s")
         provision.lab("ssh", RECORDER)
-        play(who, "-e", "ansible_python_interpreter=/usr/local/bin/recording-python")
+        play(*rerun(what, who), "-e", "ansible_python_interpreter=/usr/local/bin/recording-python")
         listed = "cd /run/plumbline-answers && python3 -c 'import json, os; print(json.dumps({name: open(name).read() for name in os.listdir()}))'"
         answers[who] = json.loads(provision.lab("ssh", listed))
         provision.lab("ssh", "rm -r /run/plumbline-answers /usr/local/bin/recording-python")
@@ -73,7 +82,7 @@ def record(say) -> tuple[dict[str, dict[str, str]], dict[str, float]]:
     return answers, first
 
 
-def replayed(answers: dict[str, dict[str, str]], hosts: int, runs: int, say) -> dict[str, list[float]]:
+def replayed(what: str, answers: dict[str, dict[str, str]], hosts: int, runs: int, say) -> dict[str, list[float]]:
     """CPU seconds per further host of each playbook, one figure a turn."""
     figures: dict[str, list[float]] = {who: [] for who in WHO}
     with tempfile.TemporaryDirectory(prefix="plumbline-fleet-") as place:
@@ -92,7 +101,7 @@ def replayed(answers: dict[str, dict[str, str]], hosts: int, runs: int, say) -> 
                     inventory = Path(place) / f"{count}.json"
                     names = {f"db{number:03}": {} for number in range(count)}
                     inventory.write_text(json.dumps({"all": {"hosts": names}}), encoding="utf-8")
-                    spent[count] = play(who, "-i", str(inventory), "--limit", "db*", "-e", local)
+                    spent[count] = play(*rerun(what, who), "-i", str(inventory), "--limit", "db*", "-e", local)
                 figures[who].append((spent[hosts] - spent[1]) / (hosts - 1))
                 say(f"turn {turn + 1}: {who}: 1 host {spent[1]:.2f} CPU s, {hosts} hosts {spent[hosts]:.2f} CPU s")
     return figures
@@ -100,6 +109,7 @@ def replayed(answers: dict[str, dict[str, str]], hosts: int, runs: int, say) -> 
 
 def main() -> None:
     words = argparse.ArgumentParser(prog="./plumbline bench fleet", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("--what", choices=("provision", "audit"), default="provision", help="what is run on the fleet (default: provision)")
     words.add_argument("--hosts", type=int, default=50, help="names that are answered (default: 50)")
     words.add_argument("--runs", type=int, default=3, help="turns of each playbook (default: 3)")
     words.add_argument("--json", action="store_true", help="the figures as one JSON object, in the last line")
@@ -112,8 +122,8 @@ def main() -> None:
         print(line, file=out, flush=True)
 
     provision.lab("up")
-    answers, first = record(say)
-    figures = {who: statistics.median(values) for who, values in replayed(answers, options.hosts, options.runs, say).items()}
+    answers, first = record(options.what, say)
+    figures = {who: statistics.median(values) for who, values in replayed(options.what, answers, options.hosts, options.runs, say).items()}
     result = {
         "hosts": options.hosts,
         "cpu_per_host": round(figures["ours"], 3),

@@ -55,13 +55,13 @@ def _text_of(path: str) -> Optional[str]:
 
 def apply_files(run: Runner, texts: Mapping[str, str], outputs: Sequence[str], check_mode: bool) -> MonitorChange:
     """Bring the host to these files (path → text) and no others of ours. *outputs*: what the program itself writes. Services are told of changes only."""
-    record, kept = _record(), {*texts, *outputs}
+    conf = smartd_conf()
+    record, kept = _record(conf), {*texts, *outputs}
     gone = sorted(set(record.files) - kept)
     found = {path: _text_of(path) for path in [*texts, *gone]}
     wanted: Dict[str, Optional[str]] = {**texts, **dict.fromkeys(gone)}
-    conf = smartd_conf()
     if conf in wanted and wanted[conf] is None:
-        wanted[conf] = record.before if (found[conf] or "").startswith(unit_files.MARK) else found[conf]
+        wanted[conf] = record.before if _is_ours(found[conf]) else found[conf]
     elif conf in wanted and conf not in record.files:
         record = record._replace(before=found[conf])
     stale = {path: text for path, text in wanted.items() if found[path] != text}
@@ -92,14 +92,21 @@ class _Record(NamedTuple):
     enabled: str = ""
 
 
-def _record() -> _Record:
+def _record(conf: str) -> _Record:
+    """What is kept. Where that is lost, what is ours by its name or its mark."""
     raw = read_json(RECORD)
     try:
         files, before, enabled = tuple(raw["files"]), raw["before"], raw["enabled"]
+        if all(isinstance(one, str) for one in files) and isinstance(before, (str, type(None))) and enabled in ("", *_SMARTD_UNITS):
+            return _Record(files, before, enabled)
     except (TypeError, KeyError):
-        return _Record()
-    good = all(isinstance(one, str) for one in files) and isinstance(before, (str, type(None))) and enabled in ("", *_SMARTD_UNITS)
-    return _Record(files, before, enabled) if good else _Record()
+        pass
+    left = [path for path in (unit_files.PROGRAM, unit_files.SETTINGS, unit_files.SERVICE, unit_files.TIMER) if os.path.lexists(path)]
+    return _Record((*left, conf) if _is_ours(_text_of(conf)) else tuple(left))
+
+
+def _is_ours(text: Optional[str]) -> bool:
+    return (text or "").startswith(unit_files.MARK)
 
 
 def _save(record: _Record) -> None:

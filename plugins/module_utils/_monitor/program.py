@@ -92,5 +92,8 @@ def main(arguments: List[str]) -> int:
     except PlumblineError as fault:
         sys.stderr.write(fault.msg + "\n")
         text, code = failure_text(now, time.monotonic() - begin), 1
+    except Exception:  # the old metrics must not go on saying that all is well
+        replace_file(settings["textfile"], failure_text(now, time.monotonic() - begin))
+        raise
     replace_file(settings["textfile"], text)
     return code

@@ -37,9 +37,18 @@ PLAY = """
 
 def play(place, answers_of, tasks, *words, **variables):
     """Run a play against prepared hosts, each with its answers by module; (return code, what it printed, host → the calls with their arguments)."""
+    prepare(place, answers_of, **variables)
+    (place / "play.yml").write_text(PLAY % json.dumps(tasks))
+    argv = ["ansible-playbook", "-i", str(place / "hosts.json"), *words, str(place / "play.yml")]
+    done = subprocess.run(argv, cwd=place, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+    return done.returncode, done.stdout, calls_of(place, answers_of)
+
+
+def prepare(place, answers_of, **variables):
+    """Write an inventory of hosts that answer, in hosts.json."""
     hosts = {}
     for name, answers in answers_of.items():
-        folder = place / name
+        folder = _folder(place, name)
         folder.mkdir()
         (folder / "answers").write_text(json.dumps(answers))
         (folder / "python").write_text(HOST % sys.executable)
@@ -47,14 +56,22 @@ def play(place, answers_of, tasks, *words, **variables):
         hosts[name] = {"ansible_python_interpreter": str(folder / "python")}
     given = {"ansible_connection": "local", "ansible_pipelining": True, **variables}
     (place / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": given}}))
-    (place / "play.yml").write_text(PLAY % json.dumps(tasks))
     (place / "ansible.cfg").write_text("[defaults]\nretry_files_enabled = False\n")
-    argv = ["ansible-playbook", "-i", str(place / "hosts.json"), *words, str(place / "play.yml")]
-    env = dict(os.environ, ANSIBLE_NOCOLOR="1", ANSIBLE_DEPRECATION_WARNINGS="0", ANSIBLE_CONFIG=str(place / "ansible.cfg"))
-    done = subprocess.run(argv, cwd=place, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+
+
+def _folder(place, name):
+    return place / ("host-" + name.replace("/", "-"))
+
+
+def environment(place):
+    return dict(os.environ, ANSIBLE_NOCOLOR="1", ANSIBLE_DEPRECATION_WARNINGS="0", ANSIBLE_CONFIG=str(place / "ansible.cfg"))
+
+
+def calls_of(place, names):
+    """Host → the calls with their arguments."""
     calls = {}
-    for name in hosts:
-        log = place / name / "calls"
+    for name in names:
+        log = _folder(place, name) / "calls"
         found = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         calls[name] = [call for call in found if call[0] != "setup"]
-    return done.returncode, done.stdout, calls
+    return calls

@@ -21,9 +21,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Segment
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, Link, LinkEnd
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._report.device_table import device_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import Known, health_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.static_proof_table import view_report
-from ansible_collections.plumbline.ssd.plugins.modules.device_info import describe
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils import smart
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host, spec
 
@@ -63,7 +63,7 @@ def make_record(name: str, kind: str, seed: str) -> dict[str, object]:
         host.seen.drive_links[disk] = (Link(PCIE, *ends, 8000, width),)
     _build(host, disks, kind)
     views = [] if kind == "no_ssd" else [view(host.seen, devno) for devno in tops(host.seen, None)]
-    record["device_info"] = {"changed": False, "devices": [describe(host.seen, devno) for devno in disks]}
+    record["device_info"] = {"changed": False, "devices": device_result(host.seen)["devices"]}
     record["stack_info"] = {
         "changed": False,
         "stacks": [one.as_dict() for one in views],

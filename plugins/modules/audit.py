@@ -1,0 +1,168 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: audit
+short_description: Read all that the collection can tell of a host, in one call
+version_added: 0.1.0
+description:
+  - Returns what M(plumbline.ssd.device_info), M(plumbline.ssd.stack_info) and M(plumbline.ssd.drive_health) return, in one call, for any host,
+    whoever built its storage. With O(stacks) it also returns what M(plumbline.ssd.stack_plan) plans, which is the drift from the spec.
+  - Reads only. It installs nothing, keeps nothing on the host, and proves no device blank.
+  - A part that cannot be read is returned with C(failed) and C(msg). The others are read all the same.
+options:
+  stacks:
+    description: The stacks that the host should have, as in C(plumbline_stacks). If empty, no drift is told.
+    type: list
+    elements: dict
+    default: []
+  verify:
+    description: What is proven by measurement, as in C(plumbline_verify). If it is given, the state of the measured proofs of O(stacks) is told.
+    type: dict
+  record:
+    description:
+      - A directory on the controller. The task writes what it read there, as C(HOST.json), for M(plumbline.ssd.report). A host that is
+        unreachable gets a record that says so.
+      - Without it nothing is written.
+    type: path
+  members:
+    description: Drives behind controllers, as O(plumbline.ssd.drive_health#module:members) takes them.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: The node of the controller or of its volume, for example C(/dev/sg2).
+        type: str
+        required: true
+      type:
+        description: The type that C(smartctl -d) takes, for example V(areca,3/1).
+        type: str
+        required: true
+  timeout:
+    description: How long a tool may take, in seconds, from 1 to 600.
+    type: int
+    default: 30
+  endurance:
+    description: How much the drives are rated for, as O(plumbline.ssd.drive_health#module:endurance) takes it.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      model:
+        description: A pattern of the model, such as V(*MZQL2*). The first that fits counts.
+        type: str
+        required: true
+      terabytes_written:
+        description: The rated endurance, in terabytes (10^12 bytes).
+        type: int
+        required: true
+  advisories:
+    description: Firmware with a known end, as O(plumbline.ssd.drive_health#module:advisories) takes it.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      models:
+        description: Patterns of models.
+        type: list
+        elements: str
+        required: true
+      fixed_in:
+        description: The first firmware without the fault.
+        type: str
+        required: true
+      limit_hours:
+        description: The power-on hours at which the drive fails.
+        type: int
+        required: true
+      text:
+        description: What the advisory says, and where it is.
+        type: str
+        required: true
+extends_documentation_fragment:
+  - plumbline.ssd.attributes
+  - plumbline.ssd.attributes.actiongroup
+attributes:
+  check_mode:
+    support: full
+    details: The module only reads. The record on the controller is written in check mode as well.
+  diff_mode:
+    support: none
+notes:
+  - While a run of the collection has the host's lease, no command is sent to a drive. Its health is then not read.
+seealso:
+  - module: plumbline.ssd.report
+author:
+  - the plumbline.ssd authors (@plumbline)
+"""
+
+EXAMPLES = r"""
+- name: Read the host, and keep the record on the controller
+  plumbline.ssd.audit:
+    record: records
+  become: true
+  ignore_unreachable: true
+"""
+
+RETURN = r"""
+device_info:
+  description: What M(plumbline.ssd.device_info) returns.
+  returned: success, except if it could not be read
+  type: dict
+stack_info:
+  description: What M(plumbline.ssd.stack_info) returns.
+  returned: success
+  type: dict
+drive_health:
+  description: What M(plumbline.ssd.drive_health) returns.
+  returned: success
+  type: dict
+stack_plan:
+  description: What M(plumbline.ssd.stack_plan) returns. A plan that is refused has C(failed), C(msg) and C(reasons).
+  returned: if O(stacks) is not empty
+  type: dict
+"""
+
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.audit_call import audit_host
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import OPTIONS, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
+
+
+def main():
+    module = AnsibleModule(
+        argument_spec={
+            "stacks": {"type": "list", "elements": "dict", "default": []},
+            "verify": {"type": "dict"},
+            "record": {"type": "path"},
+            **OPTIONS,
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    try:
+        need_root()
+        now = int(time.time())
+        read_options(params, now)
+        stacks = read_stacks(params["stacks"]) if params["stacks"] else []
+        verify = None if params["verify"] is None else read_verify(params["verify"])
+        parts = audit_host(runner(module), module.get_bin_path, params, stacks, verify, now)
+    except PlumblineError as fault:
+        exit_refused(module, fault)
+    exit_success(module, changed=False, **parts)
+
+
+if __name__ == "__main__":
+    main()
