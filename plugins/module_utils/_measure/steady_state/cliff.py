@@ -51,7 +51,7 @@ def cliff(rates: Sequence[float], begin: int = 0, base_end: Optional[int] = None
     """
     base = sorted(rates[begin : min(begin + round(_BASE_FILLS / WINDOW_SHARE), base_end or len(rates))])
     middle = base[len(base) // 2] if base else 0.0
-    if not middle > 0 or not math.isfinite(middle):
+    if middle <= 0 or not math.isfinite(middle):
         return None
     deviation = sorted(abs(rate - middle) for rate in base)[len(base) // 2]
     least = min(_COLLAPSED * middle, middle - _SCATTER * deviation)
