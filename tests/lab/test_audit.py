@@ -26,9 +26,9 @@ def executions(*words: str) -> str:
 
 
 def test_a_host_that_others_built(bench: Bench, harness: Harness, disks: dict[str, Disk], tmp_path: Path) -> None:
-    spec = stack([disks["ours0"], disks["ours1"]])
+    spec = stack([disks["p0"], disks["p1"]])
     harness.build([spec])
-    odd = disks["odd"].path
+    odd = disks["p2"].path
     harness.must(f"printf 'label: dos\\nstart=63, type=83\\n' | sfdisk -q {odd}; udevadm settle; mkfs.ext4 -q $(lsblk -nrpo NAME {odd} | sed -n 2p)")
     before = harness.must(STATE)
     given = {"plumbline_stacks": [spec], "plumbline_audit": {"directory": str(tmp_path)}, "ansible_python_interpreter": COUNTING}
