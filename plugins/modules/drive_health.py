@@ -24,28 +24,6 @@ options:
     type: list
     elements: str
     default: []
-  members:
-    description:
-      - Drives behind controllers that are not found by themselves, such as those of areca, 3ware and aacraid. They are read in addition to
-        O(devices).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      path:
-        description: The node of the controller or of its volume, for example C(/dev/sg2).
-        type: str
-        required: true
-      type:
-        description: The type that C(smartctl -d) takes, for example V(areca,3/1), V(3ware,0) or V(aacraid,0,0,4).
-        type: str
-        required: true
-  timeout:
-    description:
-      - How long a tool may take, in seconds, from 1 to 600. All drives are asked at the same time, so that drives that hang cost this once.
-        A drive that does not answer in time is one finding.
-    type: int
-    default: 30
   baseline:
     description:
       - Keep this reading on the host, below C(/var/lib/plumbline/health), at most one a day and 400 for each drive. Later calls compare with
@@ -81,45 +59,6 @@ options:
         description: Whether the stack relies on the capacitors of the drives. Their failure is then an error.
         type: bool
         default: false
-  endurance:
-    description: How much the drives are rated for. It is used for RV(drives[].projection).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      model:
-        description: A pattern of the model, such as V(*MZQL2*). The first that fits counts.
-        type: str
-        required: true
-      terabytes_written:
-        description: The rated endurance, in terabytes (10^12 bytes), as data sheets have it (TBW).
-        type: int
-        required: true
-  advisories:
-    description:
-      - Firmware that ends a drive at a known number of power-on hours, in addition to what the collection knows (two advisories of HPE, for
-        32,768 and 40,000 hours).
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      models:
-        description: Patterns of models.
-        type: list
-        elements: str
-        required: true
-      fixed_in:
-        description: The first firmware without the fault. Firmware that differs from it in more than the last character is not compared.
-        type: str
-        required: true
-      limit_hours:
-        description: The power-on hours at which the drive fails.
-        type: int
-        required: true
-      text:
-        description: What the advisory says, and where it is.
-        type: str
-        required: true
   fail_if:
     description:
       - When the module fails, V(never), or if a finding has the level V(error), or at least the level V(warning). The failure has all of these
@@ -146,6 +85,7 @@ options:
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
+  - plumbline.ssd.drives
 attributes:
   check_mode:
     support: full

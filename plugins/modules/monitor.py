@@ -40,64 +40,10 @@ options:
     description: Where smartd sends mail. If empty, it only writes to the log of the host.
     type: str
     default: root
-  members:
-    description: Drives behind controllers, as O(plumbline.ssd.drive_health#module:members) takes them.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      path:
-        description: The node of the controller or of its volume, for example C(/dev/sg2).
-        type: str
-        required: true
-      type:
-        description: The type that C(smartctl -d) takes, for example V(areca,3/1).
-        type: str
-        required: true
-  timeout:
-    description: How long a tool may take, in seconds, from 1 to 600.
-    type: int
-    default: 30
-  endurance:
-    description: How much the drives are rated for, as O(plumbline.ssd.drive_health#module:endurance) takes it.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      model:
-        description: A pattern of the model, such as V(*MZQL2*). The first that fits counts.
-        type: str
-        required: true
-      terabytes_written:
-        description: The rated endurance, in terabytes (10^12 bytes).
-        type: int
-        required: true
-  advisories:
-    description: Firmware with a known end, as O(plumbline.ssd.drive_health#module:advisories) takes it.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      models:
-        description: Patterns of models.
-        type: list
-        elements: str
-        required: true
-      fixed_in:
-        description: The first firmware without the fault.
-        type: str
-        required: true
-      limit_hours:
-        description: The power-on hours at which the drive fails.
-        type: int
-        required: true
-      text:
-        description: What the advisory says, and where it is.
-        type: str
-        required: true
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
+  - plumbline.ssd.drives
 attributes:
   check_mode:
     support: full

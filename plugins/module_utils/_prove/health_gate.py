@@ -9,11 +9,10 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_keys, choice
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import worst_level
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import VALID_SECONDS, LastReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Plan, StackPlan
 
 GATES = ("fail", "warn", "off")
-MAX_AGE_SECONDS = 86400
 NO_READING: Dict[str, Any] = {"due": False, "state": "", "stacks": []}
 # The options of drive_health that a user may give for all roles. The module itself checks their values.
 _KEYS = ("gate", "devices", "members", "timeout", "endurance", "advisories")
@@ -35,7 +34,7 @@ def needed_reading(plan: Plan, seen: Observation, last: Mapping[str, LastReading
     """
     drives = [(stack, _drives(stack, seen)) for stack in plan.stacks]
     keys = sorted({node.identity.key for _stack, nodes in drives for node in nodes})
-    kept = [last[key] for key in keys if key in last and 0 <= now - last[key].when < MAX_AGE_SECONDS]
+    kept = [last[key] for key in keys if key in last and 0 <= now - last[key].when < VALID_SECONDS]
     due = bool(keys) and (bool(plan.steps) or len(kept) < len(keys))
     result = {
         "due": due,

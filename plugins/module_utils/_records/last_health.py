@@ -7,10 +7,9 @@ from typing import Any, Dict, Mapping
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, write_json
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import LEVELS
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import VALID_SECONDS, LastReading
 
 PATH = "/var/lib/plumbline/health/last.json"
-KEPT_SECONDS = 86400  # an older reading says nothing of a drive as it is
 
 
 def parse_last(raw: Any) -> Dict[str, LastReading]:
@@ -32,7 +31,7 @@ def load_last() -> Dict[str, LastReading]:
 
 def update_last(last: Mapping[str, LastReading], new: Mapping[str, LastReading], now: int) -> Dict[str, LastReading]:
     """What is to be kept after a reading. An entry is made anew when it is a day old or its level is another, and goes when it is old. Pure."""
-    kept = {key: one for key, one in last.items() if 0 <= now - one.when < KEPT_SECONDS}
+    kept = {key: one for key, one in last.items() if 0 <= now - one.when < VALID_SECONDS}
     return {**kept, **{key: one for key, one in new.items() if key not in kept or kept[key].level != one.level}}
 
 

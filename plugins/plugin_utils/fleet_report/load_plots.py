@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.amplification import ratio_for
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import sections
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet
@@ -79,12 +79,8 @@ def _figures(title: str, place: str, scale: Scale, xs: Sequence[object], ys: Seq
 
 
 def reserve_percent(amplification: float, hidden_percent: float) -> float:
-    """How much of a drive has to be left free for a write amplification, in percent; *hidden_percent*: what the drive has beside its user capacity.
-
-    Uniform random writes and a greedy garbage collection: the ratio of all to used capacity is WA · ln(WA / (WA − 1)).
-    """
-    ratio = amplification * math.log(amplification / (amplification - 1))
-    return max(0.0, 100 * (1 - (1 + hidden_percent / 100) / ratio))
+    """How much of a drive has to be left free for a write amplification, in percent; *hidden_percent*: what the drive has beside its user capacity."""
+    return max(0.0, 100 * (1 - (1 + hidden_percent / 100) / ratio_for(amplification)))
 
 
 def reserve_plot(ident: str, hidden_percent: float) -> Html:

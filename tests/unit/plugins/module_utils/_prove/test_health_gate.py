@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import VALID_SECONDS, LastReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import needed_reading, needs_smartctl, read_gate
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import last_health
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import KEPT_SECONDS, load_last, parse_last, save_last, update_last
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last, parse_last, save_last, update_last
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host, spec
 
 NOW = 1_800_000_000
@@ -40,8 +40,8 @@ def needed(host, last, stacks=None):
         ((HOUR, 3 * HOUR), False, "drives: health read 3 h ago, warning"),
         ((60, 59), False, "drives: health read 1 min ago, warning"),
         ((0, 0), False, "drives: health read 0 min ago, warning"),
-        ((HOUR, KEPT_SECONDS - 1), False, "drives: health read 23 h ago, warning"),
-        ((HOUR, KEPT_SECONDS), True, "drives: no reading of their health that is at most a day old"),
+        ((HOUR, VALID_SECONDS - 1), False, "drives: health read 23 h ago, warning"),
+        ((HOUR, VALID_SECONDS), True, "drives: no reading of their health that is at most a day old"),
         ((HOUR, -1), True, "drives: no reading of their health that is at most a day old"),  # the clock was set back
         ((HOUR,), True, "drives: no reading of their health that is at most a day old"),  # another drive was read
         ((), True, "drives: no reading of their health that is at most a day old"),
@@ -126,6 +126,6 @@ def test_an_entry_is_made_anew_once_a_day_or_when_its_level_changes():
     first = update_last({}, {"a": LastReading(NOW, "ok"), "b": LastReading(NOW, "ok")}, NOW)
     same = update_last(first, {"a": LastReading(NOW + HOUR, "ok", ("x",))}, NOW + HOUR)
     worse = update_last(same, {"a": LastReading(NOW + 2 * HOUR, "error", ("y",))}, NOW + 2 * HOUR)
-    later = update_last(worse, {"a": LastReading(NOW + KEPT_SECONDS, "error")}, NOW + KEPT_SECONDS)
+    later = update_last(worse, {"a": LastReading(NOW + VALID_SECONDS, "error")}, NOW + VALID_SECONDS)
     assert same == first and worse["a"] == LastReading(NOW + 2 * HOUR, "error", ("y",)) and worse["b"] == first["b"]
     assert later == {"a": worse["a"]}, "the other drive's reading is a day old"
