@@ -97,9 +97,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import Member
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import install, unit_files
-from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.archive import program_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import install, program, unit_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks, read_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
 
@@ -145,7 +145,7 @@ def texts_of(module):
     if outputs:
         settings = {**{name: params[name] for name in OPTIONS}, "textfile": outputs[0]}
         texts.update(unit_files.unit_texts(sys.executable, params["interval"], settings))
-        texts[unit_files.PROGRAM] = program_bytes().decode("utf-8", "surrogateescape")
+        texts[unit_files.PROGRAM] = program_bytes(program).decode("utf-8", "surrogateescape")
     smartd = module.get_bin_path("smartd")
     if params["smartd"] and not smartd:
         raise PlumblineError("smartd is not on this host; install the package smartmontools, or set smartd: false")

@@ -7,37 +7,29 @@ stands at their ends is kept on the host, and only then is the first byte writte
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
 import glob
 import os
 import re
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._change import trim
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import partition_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_table import gpt_head_bytes, parse_table
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, block_device, sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.blank_proof import PROOF_END
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, block_device, discard, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import FeedRunner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import erase, guards, unfinished_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import ownership
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import backups as records_backups
 
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
 NODE_SECONDS = 30
 LINK_SECONDS = 3  # udev has answered by then that it is done; a link that is missing now stays so until udev is asked anew
-ZERO_STEP = 1 << 30  # one ioctl cannot be interrupted
 
 
 def table_script(device: Mapping[str, Any]) -> str:
@@ -87,7 +79,7 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
     discarded: Dict[str, int] = {}
     try:
         for device in devices:
-            held.append(_open_alone(device["device"], check))
+            held.append(block_device.open_alone(device["device"], check))
         proven = _prove(run, devices, held)
         if not check:
             for device in proven.todo:  # of all devices, before the first of them is written to
@@ -100,7 +92,7 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
                         records_backups.note_erasure(node.identity.key, device["erase"])
                     # The table comes last: a device that has a part of it was discarded before, and is not discarded again.
                     if device["discard"] and not device["unfinished"]:
-                        discarded[device["device"]] = trim.discard_span(node, fd, trim.owned(node.size))
+                        discarded[device["device"]] = _discard(node, fd)
                     _write(run, device, fd)
                 _reread(device, fd)
     except OSError as fault:
@@ -144,24 +136,6 @@ def _ask_udev_again(run: FeedRunner, disk: str) -> None:
     if parts and os.path.exists("/run/udev/control"):
         run(["udevadm", "trigger", "--action=change", *parts], "")
         _settle(run)
-
-
-def _open_alone(path: str, check: bool) -> int:
-    """Open exclusively and lock, so that neither a mount nor udev nor another run comes between proof and write."""
-    flags = os.O_EXCL | os.O_CLOEXEC | os.O_DIRECT | (os.O_RDONLY if check else os.O_RDWR)
-    deadline = time.monotonic() + LOCK_SECONDS
-    while True:
-        fd = -1
-        try:
-            fd = os.open(path, flags)
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return fd
-        except OSError as fault:
-            if fd >= 0:
-                os.close(fd)
-            if fault.errno not in (errno.EBUSY, errno.EAGAIN) or time.monotonic() > deadline:
-                raise PlumblineError("%s: it cannot be opened alone [busy]: %s" % (path, fault.strerror or fault)) from fault
-        time.sleep(0.1)
 
 
 class Proven(NamedTuple):
@@ -227,29 +201,19 @@ def _proof_job(seen: Observation, device: Mapping[str, Any], fd: int) -> Dict[st
 
 
 def _clear(device: Mapping[str, Any], node: Node, fd: int, job: Dict[str, Any]) -> None:
-    """Erase a device that we hold, and leave it as blank as any other that gets a table.
+    """Erase a device that we hold, and leave it as blank as any other that gets a table."""
+    try:
+        discard.make_blank(node, fd, job, device["discard"], device["probe_starts"])
+    except PlumblineError as fault:
+        raise PlumblineError("%s; no table was written" % fault.msg) from fault
 
-    A discard is quick, and most SSDs return zeros afterwards; but it is a hint, so both ends and the places where volumes
-    begin are zeroed in any case, and where the blank proof still finds something, all of the device is.
-    """
-    size = device["size_bytes"]
-    if device["discard"]:
-        with contextlib.suppress(PlumblineError):  # what is not discarded is zeroed
-            trim.discard_span(node, fd, Span(0, size))
-    ends = min(PROOF_END, size)
-    places = [(0, ends), (size - ends, ends)]
-    places += [(start // MIB * MIB, min(2 * MIB, size - start // MIB * MIB)) for start in device["probe_starts"] if start < size]
-    for offset, length in places:
-        block_device.write_zeros(fd, offset, length)
-    os.fsync(fd)
-    if not blank_proof.prove_all([job])[0].faults:
-        return
-    for offset in range(0, size, ZERO_STEP):
-        block_device.write_zeros(fd, offset, min(ZERO_STEP, size - offset))
-    os.fsync(fd)
-    faults = blank_proof.prove_all([job])[0].faults
-    if faults:
-        raise PlumblineError("%s was erased, and does not read as blank: %s; no table was written" % (device["device"], faults[0]))
+
+def _discard(node: Node, fd: int) -> int:
+    """Discard what a table will own. Returns how many bytes."""
+    try:
+        return discard.discard_span(node, fd, discard.owned(node.size))
+    except PlumblineError as fault:
+        raise PlumblineError("%s; no table was written to it; run again, or set discard: false on the stack" % fault.msg) from fault
 
 
 def _write(run: FeedRunner, device: Mapping[str, Any], fd: int) -> None:

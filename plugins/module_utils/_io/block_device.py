@@ -15,6 +15,7 @@ import struct
 import time
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import parse_id_ns
 
 # linux/fs.h, linux/nvme_ioctl.h
@@ -22,12 +23,31 @@ BLKRRPART = 0x125F
 BLKDISCARD = 0x1277
 BLKZEROOUT = 0x127F
 NVME_IOCTL_ADMIN_CMD = 0xC0484E41
+ALONE_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
 
 
 def open_read(path: str, exclusive: bool = False) -> int:
     """Open a block device for direct reads. *exclusive* fails with EBUSY where anything holds the device."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT
     return os.open(path, flags | (os.O_EXCL if exclusive else 0))
+
+
+def open_alone(path: str, read_only: bool) -> int:
+    """Open exclusively and lock, so that neither a mount nor udev nor another run comes between proof and write. Raises PlumblineError."""
+    flags = os.O_EXCL | os.O_CLOEXEC | os.O_DIRECT | (os.O_RDONLY if read_only else os.O_RDWR)
+    deadline = time.monotonic() + ALONE_SECONDS
+    while True:
+        fd = -1
+        try:
+            fd = os.open(path, flags)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return fd
+        except OSError as fault:
+            if fd >= 0:
+                os.close(fd)
+            if fault.errno not in (errno.EBUSY, errno.EAGAIN) or time.monotonic() > deadline:
+                raise PlumblineError("%s: it cannot be opened alone [busy]: %s" % (path, fault.strerror or fault)) from fault
+        time.sleep(0.1)
 
 
 def read_at(fd: int, offset: int, length: int) -> bytes:

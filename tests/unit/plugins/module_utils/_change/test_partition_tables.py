@@ -214,7 +214,7 @@ def test_nothing_is_written_before_all_are_proven(monkeypatch):
     def refuse(*_args):
         raise PlumblineError("refused", ["x"])
 
-    monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(partition_tables.block_device, "open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(partition_tables, "_prove", refuse)
     monkeypatch.setattr(partition_tables, "_write", lambda *args: calls.append("write"))
     monkeypatch.setattr(partition_tables.block_device, "discard", lambda *args: calls.append("discard"))
@@ -229,10 +229,10 @@ def test_backups_of_all_come_before_the_first_write_and_the_table_last(monkeypat
     host.pair()
     devices = make_plan(spec(host), host.seen).steps[0]["devices"]
     calls = []
-    monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(partition_tables.block_device, "open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven([devices[number] for number in todo], host.seen))
     numbers = {host.seen.paths[device["device"]]: device["name"][-1] for device in devices}
-    monkeypatch.setattr(partition_tables.trim, "discard_span", lambda node, fd, span: calls.append("discard " + numbers[node.devno]) or span.length)
+    monkeypatch.setattr(partition_tables.discard, "discard_span", lambda node, fd, span: calls.append("discard " + numbers[node.devno]) or span.length)
     monkeypatch.setattr(partition_tables, "_write", lambda run, device, fd: calls.append("write " + device["name"][-1]))
     monkeypatch.setattr(partition_tables, "_settle", lambda run: None)
     monkeypatch.setattr(partition_tables, "_read_back", lambda run, device: {"name": device["name"]})
@@ -253,10 +253,10 @@ def test_a_backup_that_cannot_be_kept_stops_the_write(monkeypatch):
     def full(_run, _seen, _devno, _erasing):
         raise PlumblineError("no space")
 
-    monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(partition_tables.block_device, "open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven(devices, host.seen))
     monkeypatch.setattr(partition_tables.records_backups, "keep_device", full)
-    monkeypatch.setattr(partition_tables.trim, "discard_span", lambda *args: pytest.fail("discarded"))
+    monkeypatch.setattr(partition_tables.discard, "discard_span", lambda *args: pytest.fail("discarded"))
     monkeypatch.setattr(partition_tables, "_write", lambda *args: pytest.fail("written"))
     with pytest.raises(PlumblineError, match="no space"):
         partition_tables.partition_all(lambda argv, text: (0, "", ""), devices, False)
@@ -264,7 +264,7 @@ def test_a_backup_that_cannot_be_kept_stops_the_write(monkeypatch):
 
 def test_check_mode_proves_and_writes_nothing(monkeypatch):
     calls = []
-    monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: calls.append(check) or os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(partition_tables.block_device, "open_alone", lambda path, check: calls.append(check) or os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven([request()], Observation()))
     monkeypatch.setattr(partition_tables, "_write", lambda *args: calls.append("write"))
     monkeypatch.setattr(partition_tables.records_backups, "keep_device", lambda *args: calls.append("backup"))
@@ -290,11 +290,11 @@ def test_open_alone_waits_for_a_lock_and_gives_up(tmp_path, monkeypatch):
         handle.truncate(MIB)
     holder = os.open(path, os.O_RDONLY)
     fcntl.flock(holder, fcntl.LOCK_EX)
-    monkeypatch.setattr(partition_tables, "LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(partition_tables.block_device, "ALONE_SECONDS", 0.2)
     with pytest.raises(PlumblineError, match=r"it cannot be opened alone \[busy\]: "):
-        partition_tables._open_alone(path, True)
+        partition_tables.block_device.open_alone(path, True)
     os.close(holder)
-    os.close(partition_tables._open_alone(path, False))
+    os.close(partition_tables.block_device.open_alone(path, False))
 
 
 @pytest.mark.parametrize("change, expected", [({}, 2), ({"discard": False}, 0), ({"unfinished": True}, 0)])
@@ -304,7 +304,7 @@ def test_what_is_discarded(monkeypatch, change, expected):
     host.pair()
     devices = [dict(device, **change) for device in make_plan(spec(host), host.seen).steps[0]["devices"]]
     calls = []
-    monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(partition_tables.block_device, "open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven(devices, host.seen))
     monkeypatch.setattr(partition_tables.block_device, "discard", lambda fd, offset, length: calls.append((offset, length)))
     monkeypatch.setattr(partition_tables, "_write", lambda run, device, fd: None)
@@ -320,7 +320,7 @@ def test_a_discard_that_fails_leaves_the_device_without_a_table(monkeypatch):
     host = Host()
     host.pair()
     devices = make_plan(spec(host), host.seen).steps[0]["devices"]
-    monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
+    monkeypatch.setattr(partition_tables.block_device, "open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven(devices, host.seen))
     monkeypatch.setattr(partition_tables.records_backups, "keep_device", lambda *args: [])
     monkeypatch.setattr(partition_tables, "_write", lambda *args: pytest.fail("written"))

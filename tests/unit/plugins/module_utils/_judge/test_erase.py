@@ -391,7 +391,7 @@ def test_nothing_is_erased_before_all_is_kept(monkeypatch):
     host = foreign()
     devices = make_plan(spec(host, erase=wish(host)), host.seen).steps[0]["devices"]
     calls = []
-    monkeypatch.setattr(partition_tables, "_open_alone", lambda path, check: partition_tables.os.open("/dev/null", partition_tables.os.O_RDONLY))
+    monkeypatch.setattr(partition_tables.block_device, "open_alone", lambda path, check: partition_tables.os.open("/dev/null", partition_tables.os.O_RDONLY))
     monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven(devices, host.seen))
 
     def keep(_run, _seen, devno, erasing):

@@ -9,7 +9,8 @@ import zipfile
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import archive, install, program, unit_files
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import install, program, unit_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.unit_files import SmartdLine, can_be_watched, smartd_text, unit_texts
 
 OLD = "DEVICESCAN -m root\n"
@@ -142,13 +143,13 @@ def test_lines_of_smartd():
 
 
 def test_the_archive_has_all_that_the_program_imports_and_no_ansible(tmp_path):
-    (tmp_path / "p.pyz").write_bytes(archive.program_bytes())
+    (tmp_path / "p.pyz").write_bytes(program_bytes(program))
     with zipfile.ZipFile(tmp_path / "p.pyz") as found:
         names = found.namelist()
         texts = {name: found.read(name).decode() for name in names}
     assert "__main__.py" in names and any(name.endswith("_monitor/program.py") for name in names)
     assert not [name for name, text in texts.items() if "import ansible." in text or "from ansible." in text]
-    assert archive.program_bytes() == archive.program_bytes()
+    assert program_bytes(program) == program_bytes(program)
 
 
 @pytest.mark.parametrize(("fault", "raised"), [(PlumblineError("it hangs"), False), (ZeroDivisionError("of ours"), True)])

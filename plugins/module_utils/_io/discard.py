@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Discard the bytes of a device that is held open, in steps. I/O.
+"""Discard the bytes of a device that is held open, in steps, or make all of it blank. I/O.
 
 A discard is a hint: a drive may round it inwards to its own granules (Documentation/ABI/stable/sysfs-block, discard_granularity).
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
-from typing import List
+import os
+from typing import Any, Dict, List, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import GIB, MIB, lcm, round_down
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.blank_proof import Progress
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, block_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 
 STEP = 64 * GIB  # one ioctl cannot be interrupted
+ZERO_STEP = GIB  # nor this one, which may write
 
 
 def discard_steps(span: Span, granularity: int, alignment: int) -> List[Span]:
@@ -45,15 +47,41 @@ def discard_span(node: Node, fd: int, span: Span) -> int:
     granularity, alignment = lcm(limits.discard_granularity or 1, limits.logical), max(limits.discard_alignment or 0, 0)
     if granularity > STEP or alignment % limits.logical:  # no edge between steps could be where such granules are
         granularity, alignment = limits.logical, 0
-    tell = Progress("discard of %s" % node.path, span.length)
+    tell = blank_proof.Progress("discard of %s" % node.path, span.length)
     for step in discard_steps(span, granularity, alignment):
         try:
             block_device.discard(fd, step.start, step.length)
         except OSError as fault:
             if fault.errno == errno.EOPNOTSUPP and not done:
                 return done
-            text = "%s: the discard failed at byte %d, after %d of %d bytes: %s; no table was written to it; run again, or set discard: false on the stack"
+            text = "%s: the discard failed at byte %d, after %d of %d bytes: %s"
             raise PlumblineError(text % (node.path, step.start, done, span.length, fault.strerror or fault)) from fault
         done += step.length
         tell(step.length)
     return done
+
+
+def make_blank(node: Node, fd: int, job: Dict[str, Any], discarding: bool = True, starts: Sequence[int] = ()) -> None:
+    """Erase a device that we hold. *job*: the arguments of its blank proof; *starts*: bytes at which something is to begin.
+
+    A discard is quick, and most SSDs return zeros afterwards; but it is a hint, so both ends and the places where volumes begin are zeroed in any
+    case, and where the blank proof still finds something, all of the device is. Raises PlumblineError where it does not come blank.
+    """
+    size = node.size
+    if discarding:
+        with contextlib.suppress(PlumblineError):  # what is not discarded is zeroed
+            discard_span(node, fd, Span(0, size))
+    ends = min(blank_proof.PROOF_END, size)
+    places = [(0, ends), (size - ends, ends)]
+    places += [(start // MIB * MIB, min(2 * MIB, size - start // MIB * MIB)) for start in starts if start < size]
+    for offset, length in places:
+        block_device.write_zeros(fd, offset, length)
+    os.fsync(fd)
+    if not blank_proof.prove_all([job])[0].faults:
+        return
+    for offset in range(0, size, ZERO_STEP):
+        block_device.write_zeros(fd, offset, min(ZERO_STEP, size - offset))
+    os.fsync(fd)
+    faults = blank_proof.prove_all([job])[0].faults
+    if faults:
+        raise PlumblineError("%s was erased, and does not read as blank: %s" % (node.path, faults[0]))

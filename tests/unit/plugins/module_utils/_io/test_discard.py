@@ -5,9 +5,8 @@ import errno
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._change import trim
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, discard
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
@@ -21,7 +20,7 @@ class Drive:
 
     def __init__(self, monkeypatch, fails_at=-1, fault=errno.EIO):
         self.spans, self.fails_at, self.fault = [], fails_at, fault
-        monkeypatch.setattr(trim.block_device, "discard", self.discard)
+        monkeypatch.setattr(discard.block_device, "discard", self.discard)
 
     def discard(self, _fd, offset, length):
         if 0 <= self.fails_at < offset + length:
@@ -43,7 +42,7 @@ def node(size=4 * TIB, discard_max=2 * TIB, logical=512, **limits):
     ],
 )
 def test_the_ends_are_kept(size, span):
-    assert trim.owned(size) == span
+    assert discard.owned(size) == span
     assert span.end <= max(size - MIB, MIB)
 
 
@@ -55,11 +54,11 @@ def test_granules_are_cut_at_the_ends_only(granularity, alignment):
     dice = random.Random(granularity + alignment)
     for _turn in range(50):
         span = Span(dice.randrange(1, 4096) * 512, dice.randrange(1, 4 * TIB // 512) * 512)
-        steps = trim.discard_steps(span, granularity, alignment)
+        steps = discard.discard_steps(span, granularity, alignment)
         assert steps[0].start == span.start and steps[-1].end == span.end
         assert [step.end for step in steps[:-1]] == [step.start for step in steps[1:]]
         assert all(step.start % granularity == alignment % granularity for step in steps[1:])
-        assert all(0 < step.length <= 2 * trim.STEP for step in steps)
+        assert all(0 < step.length <= 2 * discard.STEP for step in steps)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +74,8 @@ def test_granules_are_cut_at_the_ends_only(granularity, alignment):
 )
 def test_every_byte_is_asked_for_once_in_whole_blocks(monkeypatch, limits):
     drive, device = Drive(monkeypatch), node(**limits)
-    span = trim.owned(device.size)
-    assert trim.discard_span(device, 3, span) == span.length == sum(length for _offset, length in drive.spans)
+    span = discard.owned(device.size)
+    assert discard.discard_span(device, 3, span) == span.length == sum(length for _offset, length in drive.spans)
     assert all(offset % device.limits.logical == 0 == length % device.limits.logical for offset, length in drive.spans)
     assert all(drive.spans[number][0] + drive.spans[number][1] == drive.spans[number + 1][0] for number in range(len(drive.spans) - 1))
 
@@ -85,22 +84,22 @@ def test_every_byte_is_asked_for_once_in_whole_blocks(monkeypatch, limits):
 def test_a_discard_that_fails_half_way_is_one_line(monkeypatch, fault):
     drive = Drive(monkeypatch, 2 * TIB, fault)
     with pytest.raises(PlumblineError) as caught:
-        trim.discard_span(node(), 3, trim.owned(4 * TIB))
-    at = MIB + 31 * trim.STEP
+        discard.discard_span(node(), 3, discard.owned(4 * TIB))
+    at = MIB + 31 * discard.STEP
     assert caught.value.msg == (
-        "/dev/sda: the discard failed at byte %d, after %d of %d bytes: it fails; no table was written to it; run again, or set discard: false on the stack"
+        "/dev/sda: the discard failed at byte %d, after %d of %d bytes: it fails"
         % (at, at - MIB, 4 * TIB - 2 * MIB)
     )
     assert not caught.value.reasons
     drive.fails_at = -1  # the next run, behind its own proof
-    assert trim.discard_span(node(), 3, trim.owned(4 * TIB)) == 4 * TIB - 2 * MIB
+    assert discard.discard_span(node(), 3, discard.owned(4 * TIB)) == 4 * TIB - 2 * MIB
 
 
 def test_a_device_without_discards(monkeypatch):
     drive = Drive(monkeypatch)
-    assert trim.discard_span(node(discard_max=0), 3, trim.owned(4 * TIB)) == 0 and not drive.spans
+    assert discard.discard_span(node(discard_max=0), 3, discard.owned(4 * TIB)) == 0 and not drive.spans
     Drive(monkeypatch, 0, errno.EOPNOTSUPP)  # it has a limit, and refuses
-    assert trim.discard_span(node(), 3, trim.owned(4 * TIB)) == 0
+    assert discard.discard_span(node(), 3, discard.owned(4 * TIB)) == 0
 
 
 def test_a_long_discard_tells_how_far_it_is(monkeypatch):
@@ -108,5 +107,5 @@ def test_a_long_discard_tells_how_far_it_is(monkeypatch):
     Drive(monkeypatch)
     monkeypatch.setattr(blank_proof.syslog, "syslog", told.append)
     monkeypatch.setattr(blank_proof, "TELL_SECONDS", 0.0)
-    trim.discard_span(node(), 3, trim.owned(4 * TIB))
+    discard.discard_span(node(), 3, discard.owned(4 * TIB))
     assert len(told) == 64 and told[0].startswith("plumbline: discard of /dev/sda: 1 %, 64 GiB of ") and "100 %" in told[-1]

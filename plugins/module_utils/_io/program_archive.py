@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The program of the monitor as one file that Python runs (docs.python.org, zipapp): the code that came with the module, without Ansible. I/O."""
+"""A program of ours as one file that Python runs (docs.python.org, zipapp): the code that came with the module, without Ansible. I/O."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import ast
 import importlib.util
 import io
 import zipfile
+from types import ModuleType
 from typing import Dict, Iterator
-
-# The module that reads this file ships what the program imports, since it is imported here.
-from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import program
 
 _PACKAGE = "ansible_collections.plumbline.ssd.plugins.module_utils."
 _MAIN = """import sys
@@ -22,8 +20,11 @@ sys.exit(main(sys.argv[1:]))
 _STAMP = (1980, 1, 1, 0, 0, 0)  # the same code gives the same bytes
 
 
-def program_bytes() -> bytes:
-    """The archive of everything that the program imports, wherever in its files the import stands."""
+def program_bytes(program: ModuleType) -> bytes:
+    """The archive of everything that *program* imports, wherever in its files the import stands, and that calls its main().
+
+    Whoever calls has imported it: so the module that Ansible sends has all of it.
+    """
     sources: Dict[str, str] = {}
     waiting = [program.__name__]
     while waiting:
