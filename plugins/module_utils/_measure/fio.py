@@ -53,7 +53,7 @@ def marked(mark: bytes, length: int) -> bytes:
     return b"".join(os.urandom(SECTOR - len(tail)) + tail for _sector in range(length // SECTOR))
 
 
-def _contents(mark: bytes, fresh: bool) -> List[str]:
+def load_contents(mark: bytes, fresh: bool) -> List[str]:
     """What a write load writes: random bytes, with the mark at the end of each sector. *fresh*: new ones with each request, which costs a CPU."""
     return [
         "--buffer_compress_percentage=%d" % (100 - RANDOM_PERCENT),
@@ -82,7 +82,7 @@ def common(fio: str, read_only: bool, output: str = "json") -> List[str]:
     ]
 
 
-def _jobs(places: Sequence[Place]) -> List[str]:
+def jobs(places: Sequence[Place]) -> List[str]:
     words = []
     for number, place in enumerate(places):
         if not _DEVICE.fullmatch(place.path):
@@ -96,18 +96,18 @@ def argv(fio: str, load: Load, places: Sequence[Place], seconds: float, ramp: fl
     return (
         common(fio, not load.writes)
         + ["--rw=" + load.pattern, "--bs=%d" % load.block, "--iodepth=%d" % load.depth]
-        + (_contents(mark, False) if load.writes else [])
+        + (load_contents(mark, False) if load.writes else [])
         # With it fio looks at its clock at every 64th request only: that spares the CPU with small ones, and with 1 MiB ends each job 64 MiB late.
         + ["--gtod_reduce=%d" % (load.block < _LARGE)]
         + ["--time_based=1", "--runtime=%dms" % round(seconds * 1000), "--ramp_time=%dms" % round(ramp * 1000)]
-        + _jobs(places)
+        + jobs(places)
     )
 
 
 def fill_argv(fio: str, places: Sequence[Place], block: int, depth: int, mark: bytes) -> List[str]:
     """The command that writes every byte of the places once, with data that a drive can neither compress nor merge."""
-    words = ["--rw=write", "--bs=%d" % block, "--iodepth=%d" % depth, *_contents(mark, True), "--end_fsync=1"]
-    return common(fio, False) + words + _jobs(places)
+    words = ["--rw=write", "--bs=%d" % block, "--iodepth=%d" % depth, *load_contents(mark, True), "--end_fsync=1"]
+    return common(fio, False) + words + jobs(places)
 
 
 def parse_output(text: str, places: Sequence[Place]) -> FioResult:

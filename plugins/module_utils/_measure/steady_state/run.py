@@ -22,15 +22,13 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
     ROUND_SHARE,
     RUNNING,
     STEADY,
-    WINDOW,
     LoadRound,
     Steady,
-    judge_steady,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds, parse_records
 
 FORMAT = 1
-_TIDIED = 0.25  # fills that an idle drive may have made room for: half of the largest hidden space
 _FOREIGN = 0.02  # of the capacity: what the drive may count beyond our rounds, by the units of its counter
 
 
@@ -75,30 +73,18 @@ class SteadyRun:
         os.close(self._fd)
 
     @property
-    def filled(self) -> int:
-        """Bytes of the sequential fill that are done."""
-        return sum(one["bytes"] for one in self.records if one["step"] == "fill")
+    def rounds(self) -> Rounds:
+        """What was kept so far."""
+        return Rounds(self.records, self.capacity, self.options)
 
     @property
     def verdict(self) -> Steady:
-        """What the rounds of the load say. Those before the run was last taken up count as written and for nothing else."""
-        resumed = max((number for number, one in enumerate(self.records) if one["step"] == "resumed"), default=-1)
-        before = sum(one["bytes"] for one in self.records[: resumed + 1] if one["step"] == "load") / self.capacity
-        rounds = [_round_of(one) for one in self.records[resumed + 1 :] if one["step"] == "load"]
-        options = self.options
-        if before:
-            least = max(options.min_fills - before, _TIDIED + 2 * WINDOW * ROUND_SHARE)
-            options = options._replace(min_fills=least, max_fills=max(options.max_fills - before, 0.0))
-        found = judge_steady(rounds, self.capacity, options)
-        if before and found.verdict == INCONCLUSIVE:
-            found = found._replace(why="%s; it was interrupted after %.1f fills" % (found.why, before))
-        return found._replace(fills=before + found.fills)
+        """What the rounds of the load say."""
+        return self.rounds.verdict
 
-    @property
-    def share(self) -> float:
-        """How much of the run is done, 0 to 1, if it is as long as it may be."""
-        verdict = self.verdict
-        return 1.0 if verdict.verdict != RUNNING else (self.filled / self.capacity + verdict.fills) / (1 + self.options.max_fills)
+    def finish(self) -> None:
+        """Keep that the device was left blank again: whatever it carries from now on is none of this run's."""
+        self._keep({"step": "freed"})
 
     def advance(self) -> Steady:
         """Do the next round and keep it; nothing happens behind the verdict."""
@@ -107,8 +93,9 @@ class SteadyRun:
         if "discard" not in steps:
             self.backend.discard()
             self._keep({"step": "discard", "written": self.backend.written()})
-        elif self.filled < self.capacity:
-            self._keep_round("fill", self.backend.fill(self.filled, min(length, self.capacity - self.filled)))
+        elif self.rounds.filled < self.capacity:
+            filled = self.rounds.filled
+            self._keep_round("fill", self.backend.fill(filled, min(length, self.capacity - filled)))
         elif self.verdict.verdict == RUNNING:
             self._keep_round("load", self.backend.load(length))
         return self.verdict
@@ -144,15 +131,7 @@ class SteadyRun:
         whole = text[: text.rfind(b"\n") + 1]
         if len(whole) < len(text):  # the line that a killed process was writing
             os.ftruncate(self._fd, len(whole))
-        try:
-            lines = [json.loads(line) for line in whole.decode("ascii").splitlines()]
-            if not all(isinstance(line, dict) and "step" in line for line in lines):
-                raise ValueError
-            for line in lines:
-                if line["step"] in ("fill", "load"):
-                    _round_of(line)
-        except (ValueError, KeyError, TypeError) as fault:
-            raise PlumblineError("%s: it is no record of a run, or damaged; remove it to begin anew" % self.path) from fault
+        lines = parse_records(whole, self.path)
         if not lines:
             self._keep({"step": "head", **self._head})
             return
@@ -166,24 +145,16 @@ class SteadyRun:
             self._keep({"step": "resumed", "written": self.backend.written()})
 
     def _check_foreign_writes(self) -> None:
-        """The drive's own counter has to be where the last round left it, but for the round that was under way."""
+        """The drive's own counter has to be where the last round left it, but for the round that was under way.
+
+        A counter that is lower says nothing: emulated drives count from each start anew. The drive's identity and the marks of the load are proven besides.
+        """
         last, now = self.records[-1].get("written"), self.backend.written()
         if last is None or now is None:
             return
         beyond = now - last
-        if beyond < 0:
-            raise PlumblineError(
-                "%s: the drive has counted fewer bytes (%d) than when the run was interrupted (%d): is it another one?" % (self.path, now, last)
-            )
         if beyond > (ROUND_SHARE + _FOREIGN) * self.capacity:
             raise PlumblineError("%s: %d bytes were written to the drive since the run was interrupted; remove the file to begin anew" % (self.path, beyond))
-
-
-def _round_of(record: Dict[str, Any]) -> LoadRound:
-    found = LoadRound(int(record["bytes"]), float(record["seconds"]), record["p99_us"], record["temperature"])
-    if found.bytes <= 0:
-        raise ValueError(found)
-    return found
 
 
 def _open_locked(path: str) -> int:

@@ -45,6 +45,7 @@ OF_PATH = ("basename", "dirname", "join", "normpath", "split", "splitext")
 
 # Names that several files may have, and why.
 SHARED = {
+    "main": "of each program that a host runs by itself",
     "Options": "each measurement has its own, in the file options of its package",
     "read_options": "each measurement has its own, in the file options of its package",
 }

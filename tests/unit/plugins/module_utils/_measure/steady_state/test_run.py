@@ -67,7 +67,7 @@ def begin(place, drive, **more):
 def test_a_run(place, drive):
     one = begin(place, drive)
     found = one.run()
-    assert found.verdict == STEADY and found.rate == pytest.approx(50) and one.share == 1
+    assert found.verdict == STEADY and found.rate == pytest.approx(50) and one.rounds.share == 1
     kinds = [entry[0] for entry in drive.log]
     assert kinds == ["discard"] + ["fill"] * 20 + ["load"] * (len(kinds) - 21)
     done = len(drive.log)
@@ -80,10 +80,10 @@ def test_a_run(place, drive):
 
 def test_the_share_grows_from_nothing_to_all(place, drive):
     one = begin(place, drive)
-    seen = [one.share]
+    seen = [one.rounds.share]
     while one.advance().verdict == RUNNING:
-        seen.append(one.share)
-    assert seen[0] == 0 and seen == sorted(seen) and one.share == 1
+        seen.append(one.rounds.share)
+    assert seen[0] == 0 and seen == sorted(seen) and one.rounds.share == 1
     one.close()
 
 

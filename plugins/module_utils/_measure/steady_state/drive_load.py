@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The load of a run by fio, one process for each round, and what the drive says of itself meanwhile. I/O.
+
+The first and the last MiB of the device stay untouched, so that no byte of the load stands where a table or a superblock would be looked for.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, round_up
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import discard
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import LoadRound
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import percentile_us, read_bins
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.run import Backend
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import find_fio, run_fio
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, read_drives
+
+FILL = RandomLoad(MIB, 8, 0)
+_SLOWEST = 10**6  # bytes per second: a round that is slower has a drive that does not answer
+_ASK_SECONDS = 30
+_TRIES = 3  # of a round that was cut off
+
+
+def round_argv(path: str, place: fio.Place, load: RandomLoad, length: int, mark: bytes, sequential: bool) -> List[str]:
+    """The command that moves *length* bytes on *place* of the device at *path*, and says what its latencies were."""
+    pattern = "write" if sequential else ("randrw" if load.read_percent else "randwrite")
+    words = ["--rw=" + pattern, "--bs=%d" % load.block, "--iodepth=%d" % load.depth, "--io_size=%d" % length]
+    if load.read_percent:
+        words.append("--rwmixread=%d" % load.read_percent)
+    return fio.common(path, False, "json+") + words + fio.load_contents(mark, False) + fio.jobs([place])
+
+
+def read_round(text: str, temperature: Optional[int]) -> LoadRound:
+    """What fio reports of a round. The bytes are those that were written, and the latency is that of the writes. Raises PlumblineError."""
+    (row,) = _rows(text)
+    try:
+        if row.get("error"):
+            raise PlumblineError("fio: its job ended with error %s" % row["error"])
+        written, milliseconds = int(row["write"]["io_bytes"]), float(row["write"]["runtime"])
+    except (KeyError, TypeError, ValueError) as fault:
+        raise PlumblineError("fio's report lacks what was expected in it: %r; version 3.0 or newer is wanted" % fault) from fault
+    return LoadRound(written, milliseconds / 1000, percentile_us(read_bins(text, "write"), 0.99), temperature)
+
+
+def _rows(text: str) -> Sequence[Dict[str, Any]]:
+    rows = fio.report_rows(text)
+    if len(rows) != 1:
+        raise PlumblineError("fio reported %d jobs; one was started" % len(rows))
+    return rows
+
+
+def ask_drive(node: Node) -> Tuple[Optional[int], Optional[int]]:
+    """(bytes that hosts ever wrote, degrees Celsius) by the drive's own word; None for what it does not say."""
+    found = read_drives(DriveMeans(shutil.which, _ASK_SECONDS), [node], [], False)
+    health = found[0][1] if found else None
+    return (health.counters.get("host_bytes_written"), health.temperature) if health else (None, None)
+
+
+class FioDrive(Backend):
+    """fio on a device that is held. Until hold() was called it only answers what the drive has counted."""
+
+    def __init__(self, node: Node, load: RandomLoad, mark: bytes) -> None:
+        self._node, self._load, self._mark = node, load, mark
+        self._fio = find_fio()
+        self._device: Optional[RawDevice] = None
+        self.span = discard.owned(node.size)
+
+    def hold(self, device: RawDevice) -> None:
+        self._device = device
+
+    def discard(self) -> None:
+        if self._device is None:
+            raise PlumblineError("%s: it is not held" % self._node.path)
+        discard.discard_span(self._device.node, self._device.fd, Span(0, self._node.size))
+
+    def fill(self, offset: int, length: int) -> LoadRound:
+        length = min(round_up(length, MIB), self.span.length - offset)
+        return self._round(fio.Place(self._node.path, self.span.start + offset, length), FILL, length, True)
+
+    def load(self, length: int) -> LoadRound:
+        moved = round_up(round(length * 100 / (100 - self._load.read_percent)), self._load.block)
+        return self._round(fio.Place(self._node.path, self.span.start, self.span.length), self._load, moved, False)
+
+    def written(self) -> Optional[int]:
+        return ask_drive(self._node)[0]
+
+    def _round(self, place: fio.Place, load: RandomLoad, length: int, sequential: bool) -> LoadRound:
+        """One round; it is begun again where fio was ended from outside."""
+        if self._device is None:
+            raise PlumblineError("%s: it is not held" % self._node.path)
+        argv = round_argv(self._fio, place, load, length, self._mark, sequential)
+        for left in reversed(range(_TRIES)):
+            try:
+                text, _busy = run_fio(argv, 0.0, length / _SLOWEST, "a round of %d bytes on %s" % (length, place.path))
+                break
+            except PlumblineError as fault:
+                if not left or "killed by signal" not in fault.msg:
+                    raise
+        return read_round(text, ask_drive(self._node)[1])

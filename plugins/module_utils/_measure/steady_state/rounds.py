@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rounds of a run to the steady state, as its file has them, and what they say so far. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import (
+    ROUND_SHARE,
+    RUNNING,
+    STEADY,
+    WINDOW,
+    LoadRound,
+    Steady,
+    judge_steady,
+)
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad
+
+_TIDIED = 0.25  # fills that an idle drive may have made room for: half of the largest hidden space
+_MIB = float(1 << 20)
+
+
+class Rounds(NamedTuple):
+    """The records behind the head, the loaded capacity in bytes, and what the run was asked for."""
+
+    records: Sequence[Mapping[str, Any]]
+    capacity: int
+    options: Options
+
+    @property
+    def filled(self) -> int:
+        """Bytes of the sequential fill that are done."""
+        return sum(one["bytes"] for one in self.records if one["step"] == "fill")
+
+    @property
+    def freed(self) -> bool:
+        """Whether the device was left blank again."""
+        return any(one["step"] == "freed" for one in self.records)
+
+    @property
+    def resumed(self) -> int:
+        """The number of records up to the last time that the run was taken up."""
+        return max((number + 1 for number, one in enumerate(self.records) if one["step"] == "resumed"), default=0)
+
+    @property
+    def verdict(self) -> Steady:
+        """What the rounds of the load say. Those before the run was last taken up count as written and for nothing else."""
+        before = sum(one["bytes"] for one in self.records[: self.resumed] if one["step"] == "load") / self.capacity
+        rounds = [round_of(one) for one in self.records[self.resumed :] if one["step"] == "load"]
+        options = self.options
+        if before:
+            least = max(options.min_fills - before, _TIDIED + 2 * WINDOW * ROUND_SHARE)
+            options = options._replace(min_fills=least, max_fills=max(options.max_fills - before, 0.0))
+        found = judge_steady(rounds, self.capacity, options)
+        if before and found.verdict == INCONCLUSIVE:
+            found = found._replace(why="%s; it was interrupted after %.1f fills" % (found.why, before))
+        return found._replace(fills=before + found.fills)
+
+    @property
+    def share(self) -> float:
+        """How much of the run is done, 0 to 1, if it is as long as it may be."""
+        verdict = self.verdict
+        return 1.0 if verdict.verdict != RUNNING else (self.filled / self.capacity + verdict.fills) / (1 + self.options.max_fills)
+
+    @property
+    def seconds(self) -> float:
+        """The time of all rounds."""
+        return math.fsum(one["seconds"] for one in self.records if one["step"] in ("fill", "load"))
+
+
+def round_of(record: Mapping[str, Any]) -> LoadRound:
+    """A round as it was kept. Raises ValueError, KeyError or TypeError for what is none."""
+    found = LoadRound(int(record["bytes"]), float(record["seconds"]), record["p99_us"], record["temperature"])
+    if found.bytes <= 0:
+        raise ValueError(found)
+    return found
+
+
+def parse_records(text: bytes, path: str) -> List[Dict[str, Any]]:
+    """The records of whole lines, the head first. Raises PlumblineError for a file that is none."""
+    try:
+        lines: List[Dict[str, Any]] = [json.loads(line) for line in text.decode("ascii").splitlines()]
+        if not all(isinstance(line, dict) and "step" in line for line in lines):
+            raise ValueError
+        for line in lines:
+            if line["step"] in ("fill", "load"):
+                round_of(line)
+    except (ValueError, KeyError, TypeError) as fault:
+        raise PlumblineError("%s: it is no record of a run, or damaged; remove it to begin anew" % path) from fault
+    return lines
+
+
+def steady_result(rounds: Rounds, load: RandomLoad, device: str) -> Dict[str, Any]:
+    """What a run came to so far, as the module returns it and the report reads it."""
+    verdict = rounds.verdict
+    loaded = [round_of(one) for one in rounds.records[rounds.resumed :] if one["step"] == "load"]
+    tails = [one.p99_us for one in loaded[verdict.first :] if one.p99_us is not None]
+    return {
+        "device": device,
+        "verdict": PASS if verdict.verdict == STEADY else INCONCLUSIVE,
+        "reasons": [] if verdict.verdict == STEADY else [verdict.why],
+        "why": verdict.why,
+        "pattern": "%d KiB, %s, %d outstanding" % (load.block // 1024, "%d %% reads" % load.read_percent if load.read_percent else "random writes", load.depth),
+        "fills": round(verdict.fills, 3),
+        "mib_s": _mib(verdict.rate),
+        "mib_s_low": _mib(verdict.low),
+        "mib_s_high": _mib(verdict.high),
+        "iops": round(verdict.rate / load.block, 1),
+        "p99_ms": round(sorted(tails)[len(tails) // 2] / 1000, 3) if tails else None,
+        "stalled_rounds": verdict.stalled,
+        "seconds": round(rounds.seconds, 1),
+        **_drawn(rounds, load, verdict),
+    }
+
+
+def _mib(rate: Any) -> Any:
+    return None if rate is None else round(rate / _MIB, 2)
+
+
+def _drawn(rounds: Rounds, load: RandomLoad, verdict: Steady) -> Dict[str, Any]:
+    """The series over fills, its windows and its marks, for pictures."""
+    series: Dict[str, List[Any]] = {"fills": [], "mib_s": [], "iops": [], "p99_ms": []}
+    marks: List[Dict[str, Any]] = []
+    windows: List[Dict[str, Any]] = []
+    written, number, begun = 0, 0, 0.0
+    for at, record in enumerate(rounds.records):
+        if record["step"] == "resumed":
+            marks.append({"fills": round(written / rounds.capacity, 4), "label": "taken up again"})
+        if record["step"] not in ("fill", "load"):
+            continue
+        if record["step"] == "load" and not any(mark["label"] == "random load" for mark in marks):
+            marks.append({"fills": round(written / rounds.capacity, 4), "label": "random load"})
+        if record["step"] == "load" and at >= rounds.resumed:
+            if number == verdict.first:
+                begun = written / rounds.capacity
+            number += 1
+        one = round_of(record)
+        written += one.bytes
+        series["fills"].append(round(written / rounds.capacity, 4))
+        series["mib_s"].append(_mib(one.rate))
+        series["iops"].append(round(one.rate / load.block, 1) if record["step"] == "load" else None)
+        series["p99_ms"].append(None if one.p99_us is None else round(one.p99_us / 1000, 4))
+    if verdict.verdict == STEADY:
+        windows.append({"first_fills": round(begun, 4), "last_fills": round(written / rounds.capacity, 4), "label": "steady"})
+    return {"series": series, "windows": windows, "marks": marks}

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run as a transient systemd unit: begun, looked at, ended and cleaned up after. I/O.
+
+The unit is a service of its own, so that the run goes on when its controller and its connection are gone. One that is killed is started again by
+systemd; after a boot it is gone, and the next start takes the run up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+import time
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import MARK_BYTES
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, write_json
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import free_device, hold_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import (
+    DIRECTORY,
+    Paths,
+    Request,
+    as_record,
+    paths_of,
+    read_record,
+)
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds, parse_records
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import find_disks
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.backups import slug
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, release, take
+
+NONE, STARTING, RUNNING, FINISHED, FAILED, INTERRUPTED, STOPPED = "none", "starting", "running", "finished", "failed", "interrupted", "stopped"
+_BEGIN_SECONDS = 300  # for the proof of a device that is read whole
+_STOPPED_ROUNDS = ".stopped"
+# systemd starts the program again where a signal ended it, but not where it refused.
+_UNIT = ("Restart=on-abnormal", "RestartSec=1", "StartLimitIntervalSec=3600", "StartLimitBurst=60", "TimeoutStopSec=60")
+
+
+class KeptRun(NamedTuple):
+    """What the host keeps of a run. *rounds*: None where none was begun."""
+
+    name: str
+    paths: Paths
+    request: Optional[Request]
+    rounds: Optional[Rounds]
+    active: bool
+
+    @property
+    def state(self) -> str:
+        if self.active:
+            return RUNNING if self.begun else STARTING
+        if self.rounds is not None and self.rounds.freed:
+            return FINISHED
+        if self.status.get("state") == driver.FAILED:
+            return FAILED
+        if self.begun:
+            return INTERRUPTED
+        return STOPPED if os.path.exists(self.paths.rounds + _STOPPED_ROUNDS) else NONE
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything of the run may be on the device."""
+        return self.rounds is not None and bool(self.rounds.records) and not self.rounds.freed
+
+    @property
+    def status(self) -> Dict[str, Any]:
+        """What the program said last."""
+        found = read_json(self.paths.status)
+        return found if isinstance(found, dict) else {}
+
+
+def name_of_run(device: str) -> str:
+    """The run of a device: by the path that a run was given, so that a drive that is gone can be asked about, else by the identity of the disk."""
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(DIRECTORY)):
+            record = read_json(paths_of(name).request)
+            if isinstance(record, dict) and record.get("path") == device:
+                return name
+    (node,), _names = find_disks([device], False)
+    return slug(node.identity.key)
+
+
+def unit_of(name: str) -> str:
+    return "plumbline-steady-%s.service" % name
+
+
+def find_run(run: Runner, name: str) -> KeptRun:
+    """What is there of a run. Raises PlumblineError for files that are damaged."""
+    paths = paths_of(name)
+    record = read_json(paths.request)
+    request = read_record(record, paths.request) if record is not None else None
+    rounds = None
+    with contextlib.suppress(FileNotFoundError), open(paths.rounds, "rb") as handle:
+        text = handle.read()
+        lines = parse_records(text[: text.rfind(b"\n") + 1], paths.rounds)
+        if lines and request is not None:
+            rounds = Rounds(lines[1:], int(lines[0].get("capacity", 0)) or 1, request.options)
+    active = run(["systemctl", "is-active", "--quiet", unit_of(name)])[0] == 0
+    return KeptRun(name, paths, request, rounds, active)
+
+
+def new_mark() -> str:
+    return secrets.token_hex(MARK_BYTES)
+
+
+def begin(run: Runner, kept: KeptRun, request: Request) -> None:
+    """Start the unit, and wait until it holds the device. Raises PlumblineError with its reasons where it does not."""
+    paths = kept.paths
+    if not kept.begun:
+        for stale in (paths.rounds, paths.rounds + _STOPPED_ROUNDS):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(stale)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(paths.status)
+    write_json(paths.request, as_record(request), "the request of the run")
+    try:
+        with open(paths.program, "wb") as handle:
+            handle.write(program_bytes(driver))
+    except OSError as fault:
+        raise PlumblineError("%s could not be written: %s; nothing was written to the device" % (paths.program, fault.strerror or fault)) from fault
+    words = ["systemd-run", "--quiet", "--collect", "--unit=" + unit_of(kept.name), "--description=Steady state of " + request.path]
+    words += ["--property=" + one for one in _UNIT] + [sys.executable, "-I", paths.program, paths.home]
+    must_succeed(run(words), "the run could not be started; nothing was written to the device")
+    _wait(run, kept)
+
+
+def _wait(run: Runner, kept: KeptRun) -> None:
+    end = time.monotonic() + _BEGIN_SECONDS
+    while time.monotonic() < end:
+        active = run(["systemctl", "is-active", "--quiet", unit_of(kept.name)])[0] == 0  # before the status, which comes first
+        status = kept.status
+        if status.get("state") == driver.FAILED:
+            raise PlumblineError(str(status.get("msg")), [str(reason) for reason in status.get("reasons") or []])
+        if status:
+            return
+        if not active:
+            raise PlumblineError("the run ended before it held the device; see journalctl -u %s" % unit_of(kept.name))
+        time.sleep(0.2)
+    raise PlumblineError("the run did not hold the device within %d s; see journalctl -u %s" % (_BEGIN_SECONDS, unit_of(kept.name)))
+
+
+def end_run(run: Runner, kept: KeptRun) -> bool:
+    """End a run, and leave its device blank. Returns whether there was anything to do; raises PlumblineError where the device is not the run's alone."""
+    if kept.active:
+        must_succeed(run(["systemctl", "stop", "--quiet", unit_of(kept.name)]), "the run could not be stopped")
+        kept = find_run(run, kept.name)
+    request = kept.request
+    if not kept.begun or request is None:
+        return kept.active
+    lease, _before, _warnings = take(Run(controller="the end of the steady state of %s" % request.path), "", own=True)
+    try:
+        with hold_device(run, request.path, request.serial, bytes.fromhex(request.mark), True) as device:
+            free_device(device)
+        os.replace(kept.paths.rounds, kept.paths.rounds + _STOPPED_ROUNDS)
+    finally:
+        release(lease.run)
+    return True
+
+
+def progress_lines(kept: KeptRun, result: Dict[str, Any]) -> List[str]:
+    """The run for people."""
+    rounds = kept.rounds
+    if rounds is None or not rounds.records:
+        return ["%s: %s" % (unit_of(kept.name), kept.state)]
+    share = rounds.share
+    left = rounds.seconds * (1 - share) / share / 60 if share else 0.0
+    step = "random load, %.2f fills" % result["fills"]
+    if rounds.filled < rounds.capacity:
+        step = "sequential fill, %.0f %%" % (100 * rounds.filled / rounds.capacity)
+    lines = ["%s: %s; %s" % (result["device"], kept.state, step)]
+    if kept.state == RUNNING:
+        lines.append("%.0f %% of the longest run; at most %.0f minutes left at this rate" % (100 * share, left))
+    return [*lines, "%.1f MiB/s: %s" % (result["mib_s"], result["why"])]

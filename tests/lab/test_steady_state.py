@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs to the steady state on simulated SSDs that age: real fio, real systemd, and what happens when any of them is killed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from labkit.bench import Bench, Disk
+from labkit.contents import KINDS, SHORT
+from labkit.harness import Harness, HarnessError
+from labkit.specs import assert_error, said, stack
+
+AGEING = {"page_size": 4096, "channels": 8, "read_us": 50, "program_us": 200, "erase_us": 2000, "op": 12.5, "block_pages": 64}
+DISKS = [
+    {"name": "aging", "bus": "nvme", "size": "96MiB", "serial": "STEADY1", "simulated": AGEING},
+    {"name": "other", "bus": "nvme", "size": "96MiB", "serial": "STEADY2"},
+]
+KEPT = "/var/lib/plumbline/steady"
+
+
+@pytest.fixture
+def drive(harness: Harness, disks: dict[str, Disk]) -> Iterator[Disk]:
+    """The drive that ages. Nothing of a run is left behind it."""
+    yield disks["aging"]
+    harness.run("systemctl stop 'plumbline-steady-*'; systemctl reset-failed 'plumbline-steady-*'; rm -rf /var/lib/plumbline/steady /run/plumbline/steady")
+
+
+def call(harness: Harness, command: str, disk: Disk, check: bool = False, **more: Any) -> dict[str, Any]:
+    given = {"serial": disk.serial, "accept_wear": True, **more} if command == "start" else more
+    return harness.module("steady_state", {"command": command, "device": disk.by_id, **given}, check=check)
+
+
+def started(harness: Harness, disk: Disk, **more: Any) -> dict[str, Any]:
+    result = call(harness, "start", disk, **more)
+    assert not result["failed"], said(result)
+    return result
+
+
+def poll(harness: Harness, disk: Disk) -> dict[str, Any]:
+    result = call(harness, "poll", disk)
+    assert not result["failed"] and not result["changed"], said(result)
+    return result
+
+
+def finished(harness: Harness, disk: Disk, seconds: float = 400) -> dict[str, Any]:
+    """The run when it has ended; *seconds* end what hangs."""
+    end = time.monotonic() + seconds
+    while (found := poll(harness, disk))["state"] in ("starting", "running"):
+        assert time.monotonic() < end, found["report"]
+        time.sleep(0.5)
+    return found
+
+
+def rounds(harness: Harness) -> list[dict[str, Any]]:
+    lines = harness.must(f"cat {KEPT}/*/rounds.jsonl").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def until_loaded(harness: Harness, disk: Disk, rounds_of_load: int) -> None:
+    """Until so many rounds of the random load were written."""
+    end = time.monotonic() + 200
+    while sum(one["step"] == "load" for one in rounds(harness)) < rounds_of_load:
+        assert time.monotonic() < end, poll(harness, disk)["report"]
+        time.sleep(0.2)
+
+
+def blank(harness: Harness, disk: Disk) -> None:
+    """The device is blank for a stack: its plan is accepted, with its own proof."""
+    plan = harness.module("stack_plan", {"stacks": [stack([disk], "separate")], "through": "partition"})
+    assert not plan["failed"] and [step["action"] for step in plan["steps"]] == ["partition"], said(plan)
+
+
+def test_a_run_that_is_killed_goes_on_to_its_verdict(bench: Bench, harness: Harness, drive: Disk) -> None:
+    """The program, then fio, and the controller stays away; afterwards the drive is blank, and the next start finds the verdict."""
+    begun = started(harness, drive)
+    assert begun["changed"] and begun["state"] == "running" and "it writes 470 MiB at most" in begun["wear"], begun["wear"]
+    again = started(harness, drive)
+    assert not again["changed"] and again["state"] == "running"
+    assert_error(harness.module("stack_plan", {"stacks": [stack([drive], "separate")], "lease": {}}), "steady state")
+    assert harness.run(f"mount {drive.path} /mnt")[0] != 0
+    until_loaded(harness, drive, 1)
+    for victim in ("steady.pyz", "fio"):
+        before = len([one for one in rounds(harness) if one["step"] == "load"])
+        harness.must(f"pkill -9 -of {victim}")
+        until_loaded(harness, drive, before + 2)
+    found = finished(harness, drive)
+    assert (found["state"], found["fault"]) == ("finished", ""), found
+    assert found["verdict"] == "pass", found["report"]
+    assert found["mib_s_low"] < found["mib_s"] < found["mib_s_high"]
+    assert found["p99_ms"] > 0 and len(found["series"]["fills"]) == len(found["series"]["mib_s"])
+    kinds = [one["step"] for one in rounds(harness)]
+    assert kinds[:2] == ["head", "discard"] and kinds[-1] == "freed" and kinds.count("resumed") == 1, kinds
+    assert sum(one["bytes"] for one in rounds(harness) if one["step"] == "fill") == 94 << 20
+    blank(harness, drive)
+    with bench.untouched(drive):
+        assert not started(harness, drive)["changed"]
+    assert harness.run("systemctl is-active 'plumbline-steady-*'")[0] != 0
+
+
+def test_stop_frees_the_drive(harness: Harness, drive: Disk) -> None:
+    started(harness, drive)
+    until_loaded(harness, drive, 1)
+    assert call(harness, "stop", drive, check=True)["changed"] and poll(harness, drive)["state"] == "running"
+    stopped = call(harness, "stop", drive)
+    assert stopped["changed"] and stopped["state"] == "stopped", said(stopped)
+    blank(harness, drive)
+    assert not call(harness, "stop", drive)["changed"]
+
+
+def test_a_reboot_in_the_middle(bench: Bench, harness: Harness, drive: Disk) -> None:
+    """The power goes. The next start takes the run up; other options, and data that somebody has put there meanwhile, are refused."""
+    started(harness, drive)
+    until_loaded(harness, drive, 1)
+    harness.close()
+    bench.power_cut()
+    harness.connect()
+    found = poll(harness, drive)
+    assert found["state"] == "interrupted" and found["share"] > 0.2
+    with bench.untouched(drive):
+        assert_error(call(harness, "start", drive, depth=4), "a run with other options was begun")
+    before = len(rounds(harness))
+    harness.must(f"dd if=/dev/urandom of={drive.path} bs=4096 seek=9000 count=1 oflag=direct status=none")
+    with bench.untouched(drive):
+        assert_error(call(harness, "start", drive), "neither blank nor of this run")
+        assert_error(call(harness, "stop", drive), "neither blank nor of this run")
+    harness.must(f"dd if=/dev/zero of={drive.path} bs=4096 seek=9000 count=1 oflag=direct status=none")
+    assert started(harness, drive)["changed"]
+    until_loaded(harness, drive, 2)
+    assert [one["step"] for one in rounds(harness)][before] == "resumed"
+    assert call(harness, "stop", drive)["changed"]
+    blank(harness, drive)
+
+
+def test_what_a_run_meets(bench: Bench, harness: Harness, drive: Disk) -> None:
+    """/var is full, and the device goes away: a clear line each."""
+    started(harness, drive)
+    until_loaded(harness, drive, 1)
+    harness.must(f"mount -t tmpfs -o size=16k none {KEPT} 2>/dev/null; umount {KEPT}; date -s '+1 day' > /dev/null")
+    state = f"/sys/class/nvme/{harness.must(f'basename $(readlink -f /sys/block/{drive.kernel}/device)').strip()}"
+    until_loaded(harness, drive, 2)
+    harness.must(f"echo 1 > {state}/device/remove; date -s '-1 day' > /dev/null")
+    found = finished(harness, drive)
+    assert found["state"] == "failed" and "\n" not in found["fault"] and found["fault"], found
+    print(found["fault"])
+    harness.must("echo 1 > /sys/bus/pci/rescan; udevadm settle")
+    assert call(harness, "stop", drive)["changed"]
+    blank(harness, drive)
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[] if kind in SHORT[:4] else pytest.mark.long) for kind in KINDS])
+def test_contents_are_refused(bench: Bench, harness: Harness, disks: dict[str, Disk], drive: Disk, kind: str) -> None:
+    other = disks["other"]
+    try:
+        harness.must(KINDS[kind].make.replace("{d}", other.path))
+    except HarnessError as fault:
+        pytest.skip(str(fault)[-200:])
+    with bench.untouched(other):
+        assert_error(call(harness, "start", other), KINDS[kind].reason, "refused: nothing was written")
+        assert_error(call(harness, "start", other, check=True), KINDS[kind].reason)
+
+
+def test_options_that_are_refused(bench: Bench, harness: Harness, disks: dict[str, Disk], drive: Disk) -> None:
+    cases = [
+        ({"serial": ""}, "serial is missing"),
+        ({"serial": "ANOTHER"}, "its serial is 'STEADY1'; asked for was 'ANOTHER'"),
+        ({"accept_wear": False}, "say what the drive is rated for"),
+        ({"accept_wear": False, "rated_writes": "10GiB"}, "more than 0.5 % needs accept_wear"),
+        ({"block_size": "5KiB"}, "block_size: 5KiB"),
+        ({"depth": 0}, "depth: 0"),
+        ({"read_percent": 100}, "read_percent: 100"),
+        ({"max_fills": 0.5}, "max_fills: 0.5"),
+        ({"precision": 0}, "precision: 0"),
+    ]
+    with bench.untouched():
+        for given, told in cases:
+            assert_error(call(harness, "start", drive, **given), told)
+        planned = call(harness, "start", drive, check=True)
+        assert planned["changed"] and planned["state"] == "none" and "at most" in planned["wear"], said(planned)
+        assert poll(harness, drive)["state"] == "none"
+        assert_error(harness.module("steady_state", {"command": "poll", "device": "/dev/nothing"}), "/dev/nothing")
