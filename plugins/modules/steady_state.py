@@ -63,11 +63,12 @@ options:
         garbage collection has not begun.
     type: bool
     default: false
-  rated_writes:
+  terabytes_written:
     description:
-      - The rated endurance of the drive (TBW), for example V(1.2PB). A run that may write more than 0.5 % of it is refused.
-    type: str
-    default: ""
+      - The rated endurance of the drive, in terabytes (10^12 bytes), as data sheets have it (TBW). V(0) if it is not known. A run that may write more
+        than 0.5 % of it is refused.
+    type: int
+    default: 0
   accept_wear:
     description: Run also if the rated endurance is not known, or if the run may cost more than 0.5 % of it.
     type: bool
@@ -101,7 +102,7 @@ EXAMPLES = r"""
     command: start
     device: /dev/disk/by-id/nvme-MODEL_SERIAL1
     serial: SERIAL1
-    rated_writes: 7PB
+    terabytes_written: 7000
   become: true
 
 - name: Wait for the verdict, with one call a minute
@@ -137,7 +138,7 @@ wear:
   description: What the run costs the drive at most.
   returned: when a run is begun, or would be in check mode
   type: str
-  sample: "it writes 19 TiB at most (one fill of 3.6 TiB in sequence, and up to 4 at random), 0.28 % of the 7 PB that the drive is rated for"
+  sample: "it writes 18.19 TiB at most (one fill of 3.64 TiB in sequence, and up to 4 at random), 0.29 % of the 7000 TB that the drive is rated for"
 device:
   description: The path of the disk.
   returned: when a round was written

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -135,6 +136,39 @@ def test_a_reboot_in_the_middle(bench: Bench, harness: Harness, drive: Disk) -> 
     blank(harness, drive)
 
 
+@pytest.mark.long
+def test_twenty_kills(harness: Harness, drive: Disk) -> None:
+    """The program ten times, fio ten times, at any time: each costs one round at most, and the run comes to an end."""
+    dice = random.Random("twenty kills")
+    started(harness, drive, max_fills=20.0)
+    until_loaded(harness, drive, 1)
+    for number in range(20):
+        before = rounds(harness)
+        harness.must(f"sleep {dice.random():.2f}; pkill -9 -of {('steady.pyz', 'fio')[number % 2]} || true")
+        until_loaded(harness, drive, sum(one["step"] == "load" for one in before) + 1)
+        assert rounds(harness)[: len(before)] == before
+    found = finished(harness, drive)
+    assert found["state"] == "finished" and not found["fault"], found
+    assert sum(one["step"] == "resumed" for one in rounds(harness)) in range(8, 11)
+    blank(harness, drive)
+
+
+@pytest.mark.long
+@pytest.mark.measured
+def test_the_verdict_is_the_rate_after_twenty_fills(harness: Harness, drive: Disk) -> None:
+    """Beside the verdict of a run: the rate of the same load between the 18th and the 20th fill, with a precision that ends it no earlier."""
+    started(harness, drive)
+    found = finished(harness, drive)
+    assert found["verdict"] == "pass", found["report"]
+    started(harness, drive, anew=True, max_fills=20.0, precision=0.1)
+    truth = finished(harness, drive, 1500)
+    late = [one for one in rounds(harness) if one["step"] == "load"][-40:]
+    rate = sum(one["bytes"] for one in late) / sum(one["seconds"] for one in late) / (1 << 20)
+    print(f"{found['mib_s']} MiB/s after {found['fills']} fills; {rate:.2f} MiB/s after {truth['fills']}: {found['mib_s'] / rate:.4f}")
+    assert truth["fills"] > 15
+    assert abs(found["mib_s"] / rate - 1) <= 0.05
+
+
 def test_what_a_run_meets(bench: Bench, harness: Harness, drive: Disk) -> None:
     """/var is full, and the device goes away: a clear line each."""
     started(harness, drive)
@@ -168,7 +202,7 @@ def test_options_that_are_refused(bench: Bench, harness: Harness, disks: dict[st
         ({"serial": ""}, "serial is missing"),
         ({"serial": "ANOTHER"}, "its serial is 'STEADY1'; asked for was 'ANOTHER'"),
         ({"accept_wear": False}, "say what the drive is rated for"),
-        ({"accept_wear": False, "rated_writes": "10GiB"}, "more than 0.5 % needs accept_wear"),
+        ({"accept_wear": False, "terabytes_written": -1}, "terabytes_written: -1"),
         ({"block_size": "5KiB"}, "block_size: 5KiB"),
         ({"depth": 0}, "depth: 0"),
         ({"read_percent": 100}, "read_percent: 100"),

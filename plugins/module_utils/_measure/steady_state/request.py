@@ -8,7 +8,7 @@ What its process says of itself is below /run, which a boot empties and which is
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human, is_power_of_two, parse_size
@@ -29,7 +29,7 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "max_fills": {"type": "float", "default": DEFAULTS.max_fills},
     "precision": {"type": "float", "default": 100 * DEFAULTS.precision},
     "snia": {"type": "bool", "default": False},
-    "rated_writes": {"type": "str", "default": ""},
+    "terabytes_written": {"type": "int", "default": 0},
     "accept_wear": {"type": "bool", "default": False},
 }
 
@@ -108,15 +108,15 @@ def check_wear(capacity: int, options: Options, params: Mapping[str, Any]) -> st
     """What the run may cost, in one line. Raises PlumblineError where that is more than a share of the rated writes, and nobody has accepted it."""
     most = most_written(capacity, options)
     told = "it writes %s at most (one fill of %s in sequence, and up to %g at random)" % (human(most), human(capacity), options.max_fills)
-    rated: Optional[int] = parse_size(params["rated_writes"], "rated_writes") if params["rated_writes"] else None
-    if rated is not None and rated <= 0:
-        raise PlumblineError("rated_writes: %s; wanted the drive's rated endurance, such as 1.2PB" % params["rated_writes"])
-    if rated is not None:
-        told += ", %.2f %% of the %s that the drive is rated for" % (100 * most / rated, human(rated))
-    if params["accept_wear"] or (rated is not None and most <= MOST_OF_RATED * rated):
+    rated = params["terabytes_written"] * 10**12
+    if rated < 0:
+        raise PlumblineError("terabytes_written: %d; wanted the drive's rated endurance (TBW)" % params["terabytes_written"])
+    if rated:
+        told += ", %.2f %% of the %d TB that the drive is rated for" % (100 * most / rated, params["terabytes_written"])
+    if params["accept_wear"] or (rated and most <= MOST_OF_RATED * rated):
         return told
-    if rated is None:
-        raise PlumblineError("refused: nothing was written. %s; say what the drive is rated for (rated_writes, its TBW), or accept_wear: true" % told)
+    if not rated:
+        raise PlumblineError("refused: nothing was written. %s; say what the drive is rated for (terabytes_written, its TBW), or accept_wear: true" % told)
     raise PlumblineError("refused: nothing was written. %s; more than %g %% needs accept_wear: true" % (told, 100 * MOST_OF_RATED))
 
 

@@ -216,9 +216,8 @@ def test_somebody_else_wrote(place, drive):
     drive._note("foreign", 0, CAPACITY // 10)
     with pytest.raises(PlumblineError, match="were written to the drive since"):
         begin(place, drive)
-    drive.path.write_text("", encoding="ascii")
-    with pytest.raises(PlumblineError, match="is it another one"):
-        begin(place, drive)
+    drive.path.write_text("", encoding="ascii")  # an emulated drive that counts from its start
+    begin(place, drive).close()
     drive.written = lambda: None  # no such counter
     begin(place, drive).close()
 

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run is asked for, what it may cost, and what its rounds come to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import drive_load, request, rounds
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request
+
+TB = 10**12
+ASKED = {key: option["default"] for key, option in request.ARGUMENTS.items()}
+LOAD = RandomLoad(4096, 32, 0)
+ONE = Request("/dev/x", "wwid:1", "S1", LOAD, DEFAULTS, "ab" * 16)
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"block_size": "4"}, "block_size"),
+        ({"block_size": "6KiB"}, "wanted a power of two from 4KiB to 1MiB"),
+        ({"block_size": "2MiB"}, "wanted a power of two"),
+        ({"block_size": "2KiB"}, "wanted a power of two"),
+        ({"depth": 0}, "depth: 0; wanted 1 to 1024"),
+        ({"depth": 1025}, "depth: 1025"),
+        ({"read_percent": -1}, "read_percent: -1"),
+        ({"read_percent": 96}, "without writes no drive has a steady state"),
+    ],
+)
+def test_loads_that_are_refused(given, told):
+    with pytest.raises(PlumblineError, match=told):
+        request.read_random_load({**ASKED, **given})
+
+
+@pytest.mark.parametrize(
+    "given", [{"max_fills": 0.99}, {"max_fills": 21.0}, {"max_fills": float("nan")}, {"precision": 0.0}, {"precision": 51.0}, {"precision": float("nan")}]
+)
+def test_bounds_that_are_refused(given):
+    with pytest.raises(PlumblineError, match=next(iter(given))):
+        request.read_run_options({**ASKED, **given})
+
+
+def test_a_mix_wants_a_steady_latency():
+    assert request.read_run_options(ASKED) == DEFAULTS
+    assert request.read_run_options({**ASKED, "read_percent": 70}).latency
+
+
+@pytest.mark.parametrize(
+    "capacity, rated, accepted, told",
+    [
+        (4 * TB, 7000, False, None),  # 20 TB are 0.29 %
+        (4 * TB, 4000, False, None),  # exactly 0.5 %
+        (4 * TB, 3999, False, "more than 0.5 % needs accept_wear: true"),
+        (4 * TB, 3999, True, None),
+        (4 * TB, 0, False, "say what the drive is rated for"),
+        (4 * TB, 0, True, None),
+        (4 * TB, -1, True, "terabytes_written: -1"),
+    ],
+)
+def test_the_wear_is_announced_and_bounded(capacity, rated, accepted, told):
+    given = {**ASKED, "terabytes_written": rated, "accept_wear": accepted}
+    if told is None:
+        assert "at most (one fill of 3.64 TiB in sequence, and up to 4 at random)" in request.check_wear(capacity, DEFAULTS, given)
+        return
+    with pytest.raises(PlumblineError, match=told):
+        request.check_wear(capacity, DEFAULTS, given)
+
+
+def test_a_request_comes_back_as_it_was():
+    assert request.read_record(json.loads(json.dumps(request.as_record(ONE))), "f") == ONE
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [None, [], "x", {}, {**request.as_record(ONE), "more": 1}, {**request.as_record(ONE), "load": 3}, {**request.as_record(ONE), "mark": "xy"},
+     {**request.as_record(ONE), "mark": ""}, {**request.as_record(ONE), "path": ""}, {**request.as_record(ONE), "serial": None}],
+)  # fmt: skip
+def test_a_damaged_request_is_one_line(damage):
+    with pytest.raises(PlumblineError, match="no request of a run, or damaged"):
+        request.read_record(damage, "f")
+
+
+def test_the_command_of_a_round():
+    place = fio.Place("/dev/nvme0n1", 1 << 20, 100 << 20)
+    words = drive_load.round_argv("fio", place, RandomLoad(8192, 16, 70), 5 << 20, b"\1" * 16, False)
+    assert {"--rw=randrw", "--rwmixread=70", "--bs=8192", "--iodepth=16", "--io_size=5242880", "--offset=1048576", "--size=104857600"} <= set(words)
+    assert "--output-format=json+" in words and "--direct=1" in words and "--gtod_reduce=1" not in words and "--readonly" not in words
+    words = drive_load.round_argv("fio", place, drive_load.FILL, 5 << 20, b"\1" * 16, True)
+    assert "--rw=write" in words and not [word for word in words if word.startswith("--rwmixread")]
+
+
+def report(**more):
+    side = {"io_bytes": 1 << 20, "runtime": 500, "total_ios": 256, "clat_ns": {"bins": {"1000000": 25600}}}
+    return json.dumps({"jobs": [{"error": 0, "write": {**side, **more}}]})
+
+
+def test_a_round_as_fio_reports_it():
+    found = drive_load.read_round(report(), 40)
+    assert (found.bytes, found.seconds, found.temperature) == (1 << 20, 0.5, 40) and found.p99_us == 1000.0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"jobs": []}', '{"jobs": [{}, {}]}', '{"jobs": [{"error": 5, "write": {}}]}', report(runtime="x"), report(clat_ns={})]
+)
+def test_a_report_that_says_nothing(text):
+    with pytest.raises(PlumblineError, match="fio"):
+        drive_load.read_round(text, None)
+
+
+def kept(step, count=1, rate=50.0, p99=900.0):
+    return [{"step": step, "bytes": 50, "seconds": 50 / rate, "p99_us": p99, "temperature": 40}] * count
+
+
+STEP = {"step": "discard", "written": None}
+
+
+def test_what_a_run_comes_to():
+    records = [STEP, *kept("fill", 20, 100.0), *kept("load", 40)]
+    found = rounds.steady_result(rounds.Rounds(records, 1000, DEFAULTS), LOAD, "/dev/x")
+    assert found["verdict"] == "pass" and found["reasons"] == [] and found["fills"] == 2.0
+    assert found["iops"] == round(50 / 4096, 1) and found["p99_ms"] == 0.9
+    lengths = {len(line) for line in found["series"].values()}
+    assert lengths == {60} and found["series"]["fills"][-1] == 3.0 and found["series"]["iops"][:20] == [None] * 20
+    assert found["marks"] == [{"fills": 1.0, "label": "random load"}]
+    (window,) = found["windows"]
+    assert 1.0 < window["first_fills"] < window["last_fills"] == 3.0
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_run_that_was_taken_up():
+    records = [STEP, *kept("fill", 20), *kept("load", 10), {"step": "resumed", "written": None}, *kept("load", 40)]
+    whole = rounds.Rounds(records, 1000, DEFAULTS)
+    found = rounds.steady_result(whole, LOAD, "/dev/x")
+    assert found["fills"] == 2.5 and {"fills": 1.5, "label": "taken up again"} in found["marks"]
+    assert found["windows"][0]["first_fills"] >= 1.5 and not whole.freed
+    assert rounds.Rounds([*records, {"step": "freed"}], 1000, DEFAULTS).freed
+
+
+def test_a_run_that_has_just_begun():
+    found = rounds.steady_result(rounds.Rounds([STEP, *kept("fill", 3)], 1000, DEFAULTS), LOAD, "/dev/x")
+    assert found["verdict"] == "inconclusive" and found["reasons"] and found["windows"] == [] and found["p99_ms"] is None
+
+
+@pytest.mark.parametrize(
+    "text", [b"[]\n", b"{}\n", b"{\n", b"\xff\n", b'{"step": "load"}\n', b'{"step": "load", "bytes": 0, "seconds": 1, "p99_us": 1, "temperature": 1}\n']
+)
+def test_rounds_that_are_damaged(text):
+    with pytest.raises(PlumblineError, match="no record of a run, or damaged"):
+        rounds.parse_records(text, "f")

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit of a run, what is told of it, and the program that it runs; systemd and the device are stand-ins."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver, raw_device, request, service
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import LoadRound
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, Host
+
+ASKED = Request("/dev/x", "wwid:1", "S1", RandomLoad(4096, 32, 0), DEFAULTS, "ab" * 16)
+NAME = "x-1"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setattr(request, "DIRECTORY", str(tmp_path / "kept"))
+    monkeypatch.setattr(service, "DIRECTORY", str(tmp_path / "kept"))
+    monkeypatch.setattr(request, "STATUS_DIRECTORY", str(tmp_path / "run" / "steady"))
+    return request.paths_of(NAME)
+
+
+class Systemd:
+    """is-active answers by *active*; systemd-run has the program say *says*."""
+
+    def __init__(self, place, active=False, says=None, ends=False):
+        self.place, self.active, self.says, self.ends, self.calls = place, active, says, ends, []
+
+    def __call__(self, argv):
+        self.calls.append(list(argv))
+        if argv[:2] == ["systemctl", "is-active"]:
+            return (0 if self.active else 3), "", ""
+        if argv[0] == "systemd-run":
+            self.active = not self.ends
+            if self.says is not None:
+                service.write_json(self.place.status, self.says, "status")
+        if argv[:2] == ["systemctl", "stop"]:
+            self.active = False
+        return 0, "", ""
+
+
+def keep(place, *records, asked=ASKED):
+    service.write_json(place.request, request.as_record(asked), "request")
+    with open(place.rounds, "w", encoding="ascii") as handle:
+        for one in ({"step": "head", "capacity": 1000}, *records):
+            handle.write(json.dumps(one) + "\n")
+
+
+def round_kept(step="fill"):
+    return {"step": step, "bytes": 50, "seconds": 1.0, "p99_us": None, "temperature": None}
+
+
+DISCARDED = {"step": "discard"}
+
+
+@pytest.mark.parametrize(
+    "records, active, status, state",
+    [
+        (None, False, None, service.NONE),
+        ((), True, None, service.STARTING),
+        ((DISCARDED,), True, None, service.RUNNING),
+        ((DISCARDED, round_kept()), False, None, service.INTERRUPTED),
+        ((DISCARDED, round_kept()), False, {"state": "failed", "msg": "gone"}, service.FAILED),
+        ((DISCARDED, round_kept(), {"step": "freed"}), False, {"state": "freed"}, service.FINISHED),
+    ],
+)
+def test_states(place, records, active, status, state):
+    if records is not None:
+        keep(place, *records)
+    if status:
+        service.write_json(place.status, status, "status")
+    assert service.find_run(Systemd(place, active), NAME).state == state
+
+
+def test_a_stopped_run(place, monkeypatch):
+    keep(place, DISCARDED, round_kept())
+    seen = []
+    monkeypatch.setattr(service, "take", lambda *_args, **_more: (seen.append("lease") or type("Lease", (), {"run": "r"}), None, []))
+    monkeypatch.setattr(service, "release", lambda _run: seen.append("released"))
+    monkeypatch.setattr(service, "hold_device", lambda *args: seen.append(args[1:]) or contextlib.nullcontext("held"))
+    monkeypatch.setattr(service, "free_device", seen.append)
+    systemd = Systemd(place, active=True)
+    assert service.end_run(systemd, service.find_run(systemd, NAME))
+    assert seen == ["lease", ("/dev/x", "S1", b"\xab" * 16, True), "held", "released"]
+    assert service.find_run(systemd, NAME).state == service.STOPPED
+    assert not service.end_run(systemd, service.find_run(systemd, NAME))
+
+
+def test_a_start_waits_until_the_device_is_held(place):
+    systemd = Systemd(place, says={"state": "loading"})
+    service.begin(systemd, service.find_run(systemd, NAME), ASKED)
+    (words,) = [call for call in systemd.calls if call[0] == "systemd-run"]
+    assert words[-4:] == [sys.executable, "-I", place.program, place.home] and "--unit=plumbline-steady-x-1.service" in words
+    assert "--property=Restart=on-abnormal" in words
+    assert service.find_run(systemd, NAME).request == ASKED
+    assert service.name_of_run("/dev/x") == NAME  # of a drive that is gone
+
+
+@pytest.mark.parametrize(
+    "says, told", [({"state": "failed", "msg": "refused: why", "reasons": ["/dev/x: why"]}, "refused: why"), (None, "ended before it held the device")]
+)
+def test_a_start_that_fails(place, says, told):
+    systemd = Systemd(place, says=says, ends=True)
+    with pytest.raises(PlumblineError, match=told) as caught:
+        service.begin(systemd, service.find_run(systemd, NAME), ASKED)
+    assert caught.value.reasons == (says or {}).get("reasons", [])
+
+
+def test_what_is_left_of_a_run_that_wrote_nothing_is_no_run(place):
+    keep(place)
+    systemd = Systemd(place, says={"state": "loading"})
+    service.begin(systemd, service.find_run(systemd, NAME), ASKED)
+    assert not os.path.exists(place.rounds)
+
+
+def test_progress(place):
+    keep(place, DISCARDED, round_kept())
+    found = service.find_run(Systemd(place, active=True), NAME)
+    lines = service.progress_lines(found, {"fills": 0.0, "device": "/dev/x", "mib_s": 1.5, "why": "it has just begun"})
+    assert lines[0] == "/dev/x: running; sequential fill, 5 %" and lines[1].startswith("1 % of the longest run; at most ")
+
+
+class Drive:
+    """Of the driver: what writes to the device."""
+
+    def __init__(self, node, load, mark):
+        self.span, self.held = type("Span", (), {"length": 1000}), None
+
+    def hold(self, device):
+        self.held = device
+
+    def discard(self):
+        assert self.held
+
+    def fill(self, _offset, length):
+        assert self.held
+        return LoadRound(length, length / 100)
+
+    def load(self, length):
+        assert self.held
+        return LoadRound(length, length / 50)
+
+    def written(self):
+        return None
+
+
+@pytest.fixture
+def driven(place, monkeypatch):
+    """A driver without devices; what it did."""
+    seen = []
+    host = Host()
+    devno = host.disk()
+    node = host.seen.nodes[devno]
+    monkeypatch.setattr(driver, "find_disks", lambda paths, everything: ([node], {}))
+    monkeypatch.setattr(driver, "FioDrive", Drive)
+    monkeypatch.setattr(driver, "take", lambda me, digest, own: (seen.append("taken") or type("Lease", (), {"run": "r"}), None, []))
+    monkeypatch.setattr(driver, "release", lambda run: seen.append("released"))
+    monkeypatch.setattr(driver, "hold_device", lambda run, path, serial, mark, resumed: seen.append(("held", resumed)) or contextlib.nullcontext("device"))
+    monkeypatch.setattr(driver, "free_device", lambda device: seen.append("freed"))
+    service.write_json(place.request, request.as_record(ASKED._replace(drive=node.identity.key)), "request")
+    return seen
+
+
+def test_the_driver(place, driven):
+    assert driver.main([place.home]) == 0
+    assert driven == ["taken", ("held", False), "freed", "released"]
+    found = service.find_run(Systemd(place), NAME)
+    assert found.state == service.FINISHED and found.rounds.verdict.verdict == "steady"
+    assert driver.main([place.home]) == 0
+    assert driven[4:] == ["taken", "released"]  # what was freed is not touched again
+
+
+def test_a_driver_that_is_refused_says_why(place, driven, monkeypatch, capsys):
+    def refuse(*_args):
+        raise PlumblineError("refused: nothing was written to /dev/x: why", ["/dev/x: why"])
+
+    monkeypatch.setattr(driver, "hold_device", refuse)
+    assert driver.main([place.home]) == 1
+    assert "why" in capsys.readouterr().err and driven[-1] == "released"
+    found = service.find_run(Systemd(place), NAME)
+    assert found.status["reasons"] == ["/dev/x: why"]
+
+
+def test_a_driver_on_another_drive(place, driven):
+    service.write_json(place.request, request.as_record(ASKED), "request")
+    assert driver.main([place.home]) == 1 and driven == []
+    assert "another drive" in service.find_run(Systemd(place), NAME).status["msg"]
+
+
+def test_the_program_runs_without_ansible(place):
+    program = place.program
+    os.makedirs(place.home)
+    with open(program, "wb") as handle:
+        handle.write(program_bytes(driver))
+    done = subprocess.run([sys.executable, "-I", "-c", "import runpy, sys; sys.argv = ['x', '/nothing']; runpy.run_path(%r, run_name='here')" % program],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert "ModuleNotFoundError" not in done.stderr, done.stderr
+
+
+def disk(**more):
+    host = Host()
+    devno = host.disk(**more)
+    return host, devno, host.seen.nodes[devno].identity.serial
+
+
+@pytest.mark.parametrize(
+    "change, name",
+    [({}, None), ({"rotational": True}, "rotational"), ({"size": 1 << 20}, "size"), ({"read_only": True}, "read_only"), ({"removable": True}, "removable")],
+)
+@pytest.mark.parametrize("resumed", [False, True])
+def test_what_speaks_against_a_load(change, name, resumed):
+    host, devno, serial = disk(size=GIB)
+    if change:
+        host.edit(devno, **change)
+    assert name in [None, *(reason.name for reason in raw_device.raw_device_reasons(host.seen, devno, serial, resumed))]
+    assert bool(raw_device.raw_device_reasons(host.seen, devno, serial, resumed)) is (name is not None)
+    assert "identity" in [reason.name for reason in raw_device.raw_device_reasons(host.seen, devno, serial + "x", resumed)]
