@@ -26,8 +26,8 @@ options:
         figures C(mib_s), C(iops), C(p99_ms) and C(write_amplification), C(hidden_percent) (the flash beside the user capacity), C(series) (lists
         named C(fills) or C(seconds), and C(mib_s), C(iops), C(p99_ms)), C(windows) (C(first_fills), C(last_fills), C(label)) and C(marks)
         (C(fills), C(label)). With a series over time, windows and marks have C(seconds) in place of C(fills).
-      - C(acceptance) has C(cells), each with C(name), C(verdict), C(required), C(state), C(value), C(low), C(high), C(wanted), C(unit) and
-        C(against).
+      - C(acceptance) is what M(plumbline.ssd.acceptance) returned, or any mapping with C(cells), each with C(name), C(verdict), C(required),
+        C(state), C(value), C(low), C(high), C(wanted), C(unit) and C(against).
       - C(time) is when the host was read, as text. C(unreachable) is true, or the reason, if the host was not reached. C(proofs) is a list of
         proofs as hosts keep them. C(ansible_facts) or C(setup) hold facts. C(conditions) is a mapping of names and values to be listed.
       - A module that failed, or a key that is missing, is told in the report and is no error. Values that are not as expected show as text.
@@ -82,6 +82,7 @@ notes:
 seealso:
   - module: plumbline.ssd.drive_health
   - module: plumbline.ssd.stack_info
+  - module: plumbline.ssd.acceptance
 author:
   - the plumbline.ssd authors (@plumbline)
 """

@@ -82,7 +82,8 @@ def common(fio: str, read_only: bool, output: str = "json") -> List[str]:
     ]
 
 
-def jobs(places: Sequence[Place]) -> List[str]:
+def place_words(places: Sequence[Place]) -> List[str]:
+    """A job for each place."""
     words = []
     for number, place in enumerate(places):
         if not _DEVICE.fullmatch(place.path):
@@ -100,14 +101,14 @@ def argv(fio: str, load: Load, places: Sequence[Place], seconds: float, ramp: fl
         # With it fio looks at its clock at every 64th request only: that spares the CPU with small ones, and with 1 MiB ends each job 64 MiB late.
         + ["--gtod_reduce=%d" % (load.block < _LARGE)]
         + ["--time_based=1", "--runtime=%dms" % round(seconds * 1000), "--ramp_time=%dms" % round(ramp * 1000)]
-        + jobs(places)
+        + place_words(places)
     )
 
 
 def fill_argv(fio: str, places: Sequence[Place], block: int, depth: int, mark: bytes) -> List[str]:
     """The command that writes every byte of the places once, with data that a drive can neither compress nor merge."""
     words = ["--rw=write", "--bs=%d" % block, "--iodepth=%d" % depth, *load_contents(mark, True), "--end_fsync=1"]
-    return common(fio, False) + words + jobs(places)
+    return common(fio, False) + words + place_words(places)
 
 
 def parse_output(text: str, places: Sequence[Place]) -> FioResult:

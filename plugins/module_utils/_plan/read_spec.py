@@ -20,7 +20,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_volumes import read_volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Erase, Override, Selector, Stack, Volume
 
-VARIABLES = ("plumbline_stacks", "plumbline_verify", "plumbline_install", "plumbline_hosts", "plumbline_health", "plumbline_monitor", "plumbline_audit")
+VARIABLES = (
+    *("plumbline_stacks", "plumbline_verify", "plumbline_install", "plumbline_hosts", "plumbline_health", "plumbline_monitor", "plumbline_audit"),
+    *("plumbline_acceptance", "plumbline_acceptance_devices"),
+)
 OWN_PREFIX = "plumbline_x_"  # of variables that users compose specs from; nothing here reads them
 LAYOUTS = ("striped", "linear", "separate")
 THROUGH = ("write_cache", "partition", "striped_lvm", "filesystem")

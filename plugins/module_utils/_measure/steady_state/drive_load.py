@@ -35,7 +35,7 @@ def round_argv(path: str, place: fio.Place, load: RandomLoad, length: int, mark:
     words = ["--rw=" + pattern, "--bs=%d" % load.block, "--iodepth=%d" % load.depth, "--io_size=%d" % length]
     if load.read_percent:
         words.append("--rwmixread=%d" % load.read_percent)
-    return fio.common(path, False, "json+") + words + fio.load_contents(mark, False) + fio.jobs([place])
+    return fio.common(path, False, "json+") + words + fio.load_contents(mark, False) + fio.place_words([place])
 
 
 def read_round(text: str, temperature: Optional[int]) -> LoadRound:

@@ -11,7 +11,7 @@ from typing import Iterator, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import ENVIRONMENT, death_tie
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio as measure_fio
 
@@ -44,6 +44,18 @@ def read_piece(path: str, offset: int) -> bytes:
         return block_device.read_at(fd, offset, EDGE_BYTES)
     finally:
         os.close(fd)
+
+
+@contextlib.contextmanager
+def told_if_gone(names: Sequence[str]) -> Iterator[None]:
+    """A failure within is told as that of a disk that went away, if one of these did."""
+    try:
+        yield
+    except PlumblineError as fault:
+        gone = sysfs.first_gone(names)
+        if not gone:
+            raise
+        raise PlumblineError("/dev/%s went away while it was measured (%s); see the kernel's log" % (gone.replace("!", "/"), fault.msg)) from fault
 
 
 def cpu_times() -> Tuple[int, int]:

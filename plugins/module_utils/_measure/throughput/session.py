@@ -23,7 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.held_volumes import held_alone, node_path, prove
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import placement, share
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import RANDOM, SEQUENTIAL, Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import EDGE_BYTES, buffer_of, find_fio, read_piece, run_fio
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import EDGE_BYTES, buffer_of, find_fio, read_piece, run_fio, told_if_gone
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
@@ -123,14 +123,9 @@ class Session:
     def block(self, load: measure_fio.Load, side: str, places: Sequence[Place]) -> share.Block:
         """Load one side once."""
         seconds = self.wanted.block_seconds
-        try:
+        with told_if_gone([self.nodes[devno].name for devno in self.disks]):
             out, busy = run_fio(measure_fio.argv(self.fio, load, places, seconds, self.ramp, self.mark), self.ramp, seconds, "%s on the %s" % (load.name, side))
             found = measure_fio.parse_output(out, places)
-        except PlumblineError as fault:
-            gone = sysfs.first_gone([self.nodes[devno].name for devno in self.disks])
-            if not gone:
-                raise
-            raise PlumblineError("/dev/%s went away while it was measured (%s); see the kernel's log" % (gone.replace("!", "/"), fault.msg)) from fault
         moved = round(found.bytes * (1 + self.ramp / seconds))
         if load.writes:
             self.written_bytes += moved

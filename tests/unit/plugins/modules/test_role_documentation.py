@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import read_spec, read_volumes
 
 ROLES = os.path.join(os.path.dirname(__file__), "..", "..", "..", "..", "roles")
-WITHOUT_STACKS = {"health", "monitor", "steady_state"}
+WITHOUT_STACKS = {"acceptance", "health", "monitor", "steady_state"}
 NAMES = sorted({path.split(os.sep)[-3] for path in glob.glob(os.path.join(ROLES, "*", "meta", "argument_specs.yml"))} - WITHOUT_STACKS)
 HEADINGS = {"Keys of a stack:": read_spec._STACK_KEYS, "Keys of a volume:": read_volumes._VOLUME_KEYS}
 REFERENCE = "O(plumbline.ssd.provision#role:main:plumbline_stacks)"

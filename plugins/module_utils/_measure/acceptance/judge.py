@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The statistics of an acceptance: from the rates of blocks to a verdict on each cell, and on the drive. Pure.
+
+A cell is measured in rounds that are spread over the whole time, with the other cells between them. One round is one value, the log
+of its rate; beside an incumbent it is four blocks, A B B A or B A A B, and the log of A's rate less that of B's, so that what both have
+in common falls out, and what changes steadily does too. The intervals are Student's over rounds, so a round may be as noisy as it likes within.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import number_text, table
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import AS_FOUND, BY_NAME, Cell
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import MOST, Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import merge_bins, percentiles_us
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import ONE_CPU, Share, interval, interval_apart, judge_share
+
+LEAST_OF_DRIVE = 0.9  # of an incumbent's rate
+LEAST_OF_FLOOR = 1.0
+ERROR = 0.05  # the probability that the interval of a cell misses
+_MANY = 1e6  # a bound above that is none
+
+BLANK = "%s holds nothing; reads of trimmed blocks say nothing of the flash"
+NOTHING = "there is nothing to compare it with"
+NOTHING_AT_ALL = "there is nothing to compare the drive with; give an incumbent, a record, floors or a workload"
+
+
+class ReadBlock(NamedTuple):
+    """One block: its rate in the unit of its cell, requests by latency in ns, and what the CPUs did meanwhile (shares)."""
+
+    rate: float
+    bins: Mapping[int, int] = {}
+    busy: float = 0.0  # of all CPUs of the host
+    busiest: float = 0.0  # of one CPU, by fio's job
+
+
+class CellRound(NamedTuple):
+    """What one round gave: the blocks of the drive, and as many of the incumbent, where there is one."""
+
+    own: Tuple[ReadBlock, ...]
+    base: Tuple[ReadBlock, ...] = ()
+
+
+class Against(NamedTuple):
+    """A cell against one thing: its rate is *ratio* times *base*, which has to be *least*."""
+
+    against: str
+    ratio: Share
+    base: float
+    least: float
+    verdict: str
+    why: str
+
+
+class CellFound(NamedTuple):
+    """What a cell came to. *compared*: against what decided it."""
+
+    cell: Cell
+    rounds: Tuple[CellRound, ...]
+    rate: Share  # in the cell's unit
+    required: bool
+    verdict: str
+    why: str
+    compared: Optional[Against]
+
+
+class Sampled(NamedTuple):
+    """A side of the comparison: its name, and the share of sampled blocks that read as blank."""
+
+    name: str = ""
+    blank: float = 0.0
+
+
+def _log(blocks: Sequence[ReadBlock]) -> float:
+    return math.fsum(math.log(one.rate) for one in blocks) / len(blocks)
+
+
+def _mean(logs: Sequence[float]) -> float:
+    return math.exp(math.fsum(logs) / len(logs))
+
+
+def _compare(against: str, ratio: Share, base: float, least: float, held_up: str) -> Against:
+    """*held_up*: what may have been measured in place of the drives. A floor that is reached is reached all the same."""
+    verdict = judge_share(ratio, least)
+    shown = "%.3f (%.3f to %.3f) of %s" % (ratio.share, ratio.low, min(ratio.high, _MANY), against)
+    if held_up and not (verdict == PASS and least == LEAST_OF_FLOOR):
+        return Against(against, ratio, base, least, INCONCLUSIVE, "%s; %s" % (shown, held_up))
+    words = {PASS: "at least", FAIL: "certainly below", INCONCLUSIVE: "neither certainly above nor certainly below"}[verdict]
+    return Against(against, ratio, base, least, verdict, "%s: %s %g" % (shown, words, least))
+
+
+def _held_up(reads: Sequence[ReadBlock], max_cpu: float) -> str:
+    """What held the load up, if it was not the drive. Empty where it was."""
+    busy = math.fsum(one.busy for one in reads) / len(reads)
+    busiest = math.fsum(one.busiest for one in reads) / len(reads)
+    if busy > max_cpu:
+        return "the CPUs were %.0f %% busy (more than %.0f %%): they, and not the drive, may have been measured" % (100 * busy, 100 * max_cpu)
+    if busiest > ONE_CPU:
+        return "fio took %.0f %% of a CPU: it, and not the drive, may have been measured" % (100 * busiest)
+    return ""
+
+
+def _comparisons(cell: Cell, rounds: Sequence[CellRound], wanted: Options, incumbent: Sampled) -> List[Against]:
+    """The cell against each thing that there is for it."""
+    logs = [_log(one.own) for one in rounds]
+    held_up = _held_up([read for one in rounds for read in (*one.own, *one.base)], wanted.max_cpu)
+    found = []
+    if rounds[0].base:
+        base = [_log(one.base) for one in rounds]
+        ratio = interval([mine - other for mine, other in zip(logs, base)], ERROR)
+        found.append(_compare("incumbent " + incumbent.name, ratio, _mean(base), LEAST_OF_DRIVE, held_up))
+    if cell.name in wanted.former.rates:
+        base = [math.log(rate) for rate in wanted.former.rates[cell.name]]
+        found.append(_compare(wanted.former.of, interval_apart(logs, base, ERROR), _mean(base), LEAST_OF_DRIVE, held_up))
+    floors = [("floor", wanted.floors[cell.name])] if cell.name in wanted.floors else []
+    floors += [("workload of " + wanted.demand.text, wanted.demand.floor)] if cell.name == wanted.demand.cell else []
+    for against, floor in floors:
+        found.append(_compare(against, interval([log - math.log(floor) for log in logs], ERROR), floor, LEAST_OF_FLOOR, held_up))
+    return found
+
+
+def judge_cell(cell: Cell, rounds: Sequence[CellRound], wanted: Options, drive: Sampled, incumbent: Sampled) -> CellFound:
+    """One cell of the drive. Against several things the worst verdict counts, and of equal ones the first."""
+    rate = interval([_log(one.own) for one in rounds], ERROR)
+    compared = _comparisons(cell, rounds, wanted, incumbent)
+    required = cell.name in wanted.required or cell.name == wanted.demand.cell or (bool(compared) and not wanted.required)
+    if not compared:
+        return CellFound(cell, tuple(rounds), rate, required, INCONCLUSIVE, NOTHING, None)
+    verdict = worst([one.verdict for one in compared])
+    decisive = next(one for one in compared if one.verdict == verdict)
+    blank = [BLANK % ("the %s" % what) for what, side in (("drive", drive), ("incumbent", incumbent)) if side.blank > MOST]
+    if blank:
+        return CellFound(cell, tuple(rounds), rate, required, INCONCLUSIVE, blank[0], decisive)
+    return CellFound(cell, tuple(rounds), rate, required, verdict, decisive.why, decisive)
+
+
+def judge_cells(found: Sequence[CellFound]) -> Tuple[str, List[str]]:
+    """The verdict on the drive, by its required cells alone, and a reason for each that did not pass. Cells with one reason share a line."""
+    required = [one for one in found if one.required]
+    if not required:
+        return INCONCLUSIVE, [NOTHING_AT_ALL]
+    by_reason: Dict[str, List[str]] = {}
+    for one in required:
+        if one.verdict != PASS:
+            by_reason.setdefault(one.why, []).append(one.cell.name)
+    return worst([one.verdict for one in required]), ["%s: %s" % (", ".join(names), why) for why, names in by_reason.items()]
+
+
+def cell_rate(cell: Cell, bytes_per_second: float, requests_per_second: float) -> float:
+    """A rate in the unit of the cell."""
+    return bytes_per_second / MIB if cell.unit == "MiB/s" else requests_per_second
+
+
+def cell_as_dict(found: CellFound) -> Dict[str, Any]:
+    """One cell as the module returns it, and as the report takes it.
+
+    *low* and *high* are those of what is judged: of the ratio to *base*, in the cell's unit. So they lie about *value*, and *wanted* is
+    below, above or between them as the verdict says.
+    """
+    one = found.compared
+    low, high = (one.ratio.low * one.base, one.ratio.high * one.base) if one else (found.rate.low, found.rate.high)
+    reads = [read for each in found.rounds for read in each.own]
+    shares = percentiles_us(merge_bins([read.bins for read in reads]))
+    return {
+        "name": found.cell.name,
+        "verdict": found.verdict,
+        "required": found.required,
+        "state": AS_FOUND,
+        "value": _figure(found.rate.share),
+        "low": _figure(low),
+        "high": _figure(high),
+        "wanted": _figure(one.base * one.least) if one else None,
+        "unit": found.cell.unit,
+        "against": one.against if one else "",
+        "why": found.why,
+        "ratio": _ratio(one.ratio.share) if one else None,
+        "ratio_low": _ratio(one.ratio.low) if one else None,
+        "ratio_high": _ratio(one.ratio.high) if one else None,
+        "rates": [_figure(math.exp(_log(each.own))) for each in found.rounds],
+        "incumbent_rates": [_figure(math.exp(_log(each.base))) for each in found.rounds if each.base],
+        "cpu_busy": round(math.fsum(read.busy for read in reads) / len(reads), 3),
+        **{name.replace(".", "") + "_us": None if value is None else round(value, 1) for name, value in shares.items()},
+    }
+
+
+def _figure(value: float) -> Optional[float]:
+    """Four digits at least. An interval of few blocks may reach where no number is."""
+    return None if value > 1e15 else round(value, 1) if value >= 1000 else float("%.4g" % value)
+
+
+def _ratio(value: float) -> Optional[float]:
+    return None if value > _MANY else round(value, 4)
+
+
+def headroom(found: Sequence[CellFound], wanted: Options) -> Dict[str, Any]:
+    """How many times the drive carries the workload: empty without one."""
+    for one in found:
+        if one.cell.name == wanted.demand.cell:
+            ratio = interval([_log(each.own) - math.log(wanted.demand.floor) for each in one.rounds], ERROR)
+            times = {"headroom": ratio.share, "low": ratio.low, "high": ratio.high}
+            return {"cell": one.cell.name, "floor": _figure(wanted.demand.floor), **{key: _ratio(value) for key, value in times.items()}}
+    return {}
+
+
+def report_acceptance(name: str, incumbent: Sampled, drive: Sampled, cells: Sequence[Mapping[str, Any]], ending: Sequence[str]) -> List[str]:
+    """The result for people: a table of cells, what was read, and what decided it."""
+    rows: List[Sequence[str]] = [("cell", "value", "interval", "wanted", "p50 us", "p99 us", "p99.9 us", "verdict", "against")]
+    for cell in cells:
+        shown = [_shown(cell[key]) for key in ("value", "low", "high", "wanted", "p50_us", "p99_us", "p999_us")]
+        verdict = cell["verdict"] if cell["required"] else "(%s)" % cell["verdict"] if cell["against"] else "-"
+        rows.append(("%s %s" % (cell["name"], BY_NAME[cell["name"]].unit), shown[0], "%s to %s" % (shown[1], shown[2]), *shown[3:], verdict, cell["against"]))
+    lines = ["%s: reads of what is on it, state %s" % (name, AS_FOUND)] + ["  " + line for line in table(rows)]
+    for side in (drive, incumbent):
+        if side.name:
+            lines.append("  %s: %.0f %% of its sampled blocks read as blank, which a drive may answer without its flash" % (side.name, 100 * side.blank))
+    return lines + ["  " + line for line in ending]
+
+
+def _shown(value: Optional[float]) -> str:
+    return "-" if value is None else number_text(value)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The acceptance of a drive on simulated SSDs: which of two is the faster one, what fio says of it by itself, and that nothing is written."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from labkit.bench import Bench, Disk
+from labkit.harness import Harness
+from labkit.specs import assert_error, said
+
+# One channel and long reads against four and short ones: so slow, both of them, that the guest's processors are not what is measured.
+SLOW = {"page_size": 64 << 10, "channels": 1, "read_us": 8000, "unmapped_us": 20}
+FAST = {"page_size": 16 << 10, "channels": 4, "read_us": 2000, "unmapped_us": 20}
+DISKS = [
+    {"name": "old", "bus": "scsi", "size": "96MiB", "serial": "ACCEPTOLD", "simulated": SLOW},
+    {"name": "new", "bus": "scsi", "size": "96MiB", "serial": "ACCEPTNEW", "simulated": FAST},
+    {"name": "bare", "bus": "scsi", "size": "96MiB", "serial": "ACCEPTBARE", "simulated": FAST},
+]
+FILL = "dd if=/dev/urandom of={} bs=1M count=96 oflag=direct conv=notrunc status=none"
+CELL = "rand_read_4k_qd16"
+QUICK = {"cells": ["rand_read_4k_qd1", CELL], "blocks": 3, "block_seconds": 1, "max_cpu": 1.0}
+
+
+@pytest.fixture(scope="module")
+def filled(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> Iterator[dict[str, Disk]]:
+    """Two of the disks hold random bytes."""
+    for name in ("old", "new"):
+        harness.must(FILL.format(plugged[name].path))
+    yield plugged
+    bench.clean()
+
+
+def accept(harness: Harness, device: Disk, check: bool = False, **options: Any) -> dict[str, Any]:
+    found = harness.module("acceptance", {"device": device.by_id, **QUICK, **options}, check=check, timeout=590)
+    assert not found["failed"], said(found)
+    assert found["changed"] is False
+    print("\n" + "\n".join(found["report"]))
+    return found
+
+
+@pytest.mark.long(minutes=8)
+@pytest.mark.measured
+def test_the_right_winner_in_all_cells(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
+    """Both ways round, and no byte is written to either."""
+    all_cells = {"cells": [], "block_seconds": 2}
+    with bench.untouched():
+        better = accept(harness, filled["new"], incumbent=filled["old"].by_id, **all_cells)
+        worse = accept(harness, filled["old"], incumbent=filled["new"].by_id, **all_cells)
+    assert len(better["cells"]) == len(worse["cells"]) == 8
+    assert {cell["name"]: cell["verdict"] for cell in better["cells"]} == {cell["name"]: "pass" for cell in better["cells"]}
+    assert {cell["name"]: cell["verdict"] for cell in worse["cells"]} == {cell["name"]: "fail" for cell in worse["cells"]}
+    assert (better["verdict"], worse["verdict"]) == ("pass", "fail")
+    for mine, other in zip(better["cells"], worse["cells"], strict=True):
+        print(mine["name"], mine["ratio"], 1 / other["ratio"], "p99", mine["p99_us"], other["p99_us"])
+        assert mine["ratio"] > 1.5
+
+
+@pytest.mark.long(minutes=2)
+@pytest.mark.measured
+def test_the_rate_is_what_fio_says_by_itself(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
+    """The same load by hand, for as long as all blocks together."""
+    disk = filled["new"]
+    line = f"fio --name=x --filename={disk.path} --readonly --thread --ioengine=libaio --direct=1 --rw=randread --bs=4k --iodepth=16 --norandommap"
+    own = json.loads(harness.must(f"{line} --time_based --ramp_time=1 --runtime=10 --output-format=json"))["jobs"][0]["read"]
+    (cell,) = accept(harness, disk, cells=[CELL], blocks=5, block_seconds=2, floors={CELL: own["iops"] / 2})["cells"]
+    again = json.loads(harness.must(f"{line} --time_based --ramp_time=1 --runtime=10 --output-format=json"))["jobs"][0]["read"]
+    iops, median = (own["iops"] + again["iops"]) / 2, own["clat_ns"]["percentile"]["50.000000"] / 1000
+    print(
+        f"fio alone {own['iops']:.1f} and {again['iops']:.1f}, the cell {cell['value']} ({cell['low']} to {cell['high']}); p50 {median:.0f} and {cell['p50_us']}"
+    )
+    assert abs(math.log(cell["value"] / iops)) <= 0.03
+    assert cell["p50_us"] == pytest.approx(median, rel=0.1)
+
+
+def test_a_mounted_drive_is_read_and_not_written(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
+    disk = filled["new"]
+    harness.must(f"mkfs.ext4 -q -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 {disk.path}; mkdir -p /pl/accept; mount {disk.path} /pl/accept")
+    try:
+        with bench.untouched(disk):
+            found = accept(harness, disk, floors={CELL: 1})
+        assert found["verdict"] == "pass" and found["drive"]["blank"] < 0.5 and found["drive"]["serial"] == disk.serial
+        assert (bench.counters(disk)[disk.name]["host_read_bytes"] or 0) >= 0.5 * found["read_bytes"] > 0
+    finally:
+        harness.must("umount /pl/accept; rmdir /pl/accept")
+        harness.must(FILL.format(disk.path))
+
+
+def test_a_drive_that_holds_nothing(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
+    with bench.untouched():
+        found = accept(harness, filled["bare"], floors={CELL: 1})
+        assert (found["verdict"], found["drive"]["blank"]) == ("inconclusive", 1.0)
+        assert found["reasons"] == [f"{CELL}: the drive holds nothing; reads of trimmed blocks say nothing of the flash"]
+        beside = accept(harness, filled["new"], incumbent=filled["bare"].by_id)
+        assert beside["verdict"] == "inconclusive" and "the incumbent holds nothing" in beside["reasons"][0]
+
+
+def test_check_mode_and_bad_input(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
+    disk = filled["new"]
+    bench.counters(disk, reset=True)
+    found = accept(harness, disk, check=True, incumbent=filled["old"].path)
+    assert (found["verdict"], found["cells"]) == ("inconclusive", [])
+    assert bench.counters(disk)[disk.name]["host_read_bytes"] == 0
+    part = f"printf 'label: gpt\\nstart=2048\\n' | sfdisk -q {filled['bare'].path}; udevadm settle"
+    harness.must(part)
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"device": "/dev/null"}, "/dev/null is no block device"),
+        ({"device": "/etc/fstab"}, "/etc/fstab is no block device"),
+        ({"device": "nvme-NOT_THERE"}, "is not there"),
+        ({"device": disk.path, "incumbent": disk.by_id}, "lies on the same drive"),
+        ({"device": filled["bare"].part(), "incumbent": filled["bare"].path}, "lies on the same drive"),
+        ({"device": disk.path, "cells": ["rand_read_4k_qd2"]}, "there is no cell 'rand_read_4k_qd2' (did you mean"),
+        ({"device": disk.path, "floors": {CELL: "nan"}}, "wanted a number above 0"),
+        ({"device": disk.path, "block_seconds": "nan"}, "block_seconds: nan"),
+    ]
+    with bench.untouched():
+        for options, words in bad:
+            assert_error(harness.module("acceptance", options), words)
+        for name in ("bare", "new"):
+            assert_error(harness.module("acceptance", {"device": filled[name].path}, env={"PATH": "/nowhere"}), "fio is not on this host")

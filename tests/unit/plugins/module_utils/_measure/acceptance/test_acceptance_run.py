@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The devices that may be compared, what is sampled of them, the order of blocks, and the module from its options to its result."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections import Counter
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import run
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import ARGUMENTS, Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.modules import acceptance
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import sparse_file
+
+MIB = 1 << 20
+NAMES = {"8:0": "sda", "8:1": "sda1", "8:16": "sdb", "253:0": "dm-0", "8:32": "sdc", "8:48": "sdd", "259:0": "nvme0n1", "259:1": "nvme0n2", "8:64": "sde"}
+
+
+def node(devno, kind="disk", size=64 * MIB, logical=512, **more):
+    return Node(devno, NAMES[devno], kind, size, Limits(logical, logical, logical, 0, 0), **more)
+
+
+# sda with a partition and a volume on it; sdb, and sdc as another path to it; sdd too small; sde with blocks of 16 KiB; two namespaces of one SSD.
+NODES = {
+    one.devno: one
+    for one in (
+        node("8:0", identity=Identity(wwid="naa.5000000000000a01", serial="SA1", model="A", firmware="F1")),
+        node("8:1", "part", parent="8:0", segments=(Segment(0, 64 * MIB, "part", 0, (("8:0", MIB),)),)),
+        node("253:0", "lvm", slaves=("8:1",), title="vg-lv"),
+        node("8:16", identity=Identity(wwid="naa.5000000000000b02", serial="SB2", model="B")),
+        node("8:32", identity=Identity(wwid="naa.5000000000000b02", serial="SB2", model="B")),
+        node("8:48", size=15 * MIB, identity=Identity(serial="SD4", model="D")),
+        node("8:64", logical=16384, identity=Identity(serial="SE5", model="E")),
+        node("259:0", identity=Identity(serial="N9X1", model="N", controller="nvme0", transport="nvme", wwid="eui.0000000000000n01")),
+        node("259:1", identity=Identity(serial="N9X1", model="N", controller="nvme0", transport="nvme", wwid="eui.0000000000000n02")),
+    )
+}
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """Devices by their names below /dev, without any of them there."""
+
+    def resolve(nodes, names):
+        found = [devno for devno, name in NAMES.items() if "/dev/" + name in names]
+        if not found:
+            raise PlumblineError("%s is no block device with a size; name a logical volume, a partition or a disk" % names[0])
+        return found
+
+    monkeypatch.setattr(run, "resolve", resolve)
+    monkeypatch.setattr(run.sysfs, "read_nodes", lambda: NODES)
+    monkeypatch.setattr(run, "find_fio", lambda: "/usr/bin/fio")
+
+
+@pytest.mark.parametrize(
+    "device, incumbent, words",
+    [
+        ("sda", "", ""),
+        ("sda1", "", ""),
+        ("dm-0", "", ""),
+        ("sda", "sdb", ""),
+        ("dm-0", "sdb", ""),
+        ("nvme0n1", "sdb", ""),
+        ("sda", "sda", "lies on the same drive as /dev/sda"),
+        ("sda", "sda1", "lies on the same drive"),
+        ("sda1", "sda", "lies on the same drive"),
+        ("dm-0", "sda", "lies on the same drive as /dev/dm-0 (/dev/sda)"),
+        ("sda1", "dm-0", "lies on the same drive"),
+        ("sdb", "sdc", "lies on the same drive"),
+        ("nvme0n1", "nvme0n2", "lies on the same drive"),
+        ("sdd", "", "/dev/sdd has 15 MiB; wanted at least 16 MiB"),
+        ("sda", "sdd", "/dev/sdd has 15 MiB"),
+        ("sde", "", "logical blocks of 16384 bytes, and cannot be read in the size of seq_read_4k_qd32"),
+        ("null", "", "no block device"),
+        ("sda", "null", "no block device"),
+    ],
+)
+def test_the_devices(host, device, incumbent, words):
+    asked = (NODES, "/dev/" + device, incumbent and "/dev/" + incumbent, Options())
+    if not words:
+        assert [one.name for one in run.find_drives(*asked)] == [name for name in (device, incumbent) if name]
+        return
+    with pytest.raises(PlumblineError) as caught:
+        run.find_drives(*asked)
+    assert words in caught.value.msg and "\n" not in caught.value.msg
+
+
+@pytest.mark.parametrize("blank", [0, 64, 128, 192, 256])
+@pytest.mark.parametrize("fill", [b"\0", b"\xff"])
+def test_the_share_that_is_blank(tmp_path, blank, fill):
+    """A device of 256 pieces of 64 KiB, of which the first so many are blank."""
+    held = [(0, fill * (blank << 16)), (blank << 16, os.urandom((256 - blank) << 16))]
+    path = sparse_file(tmp_path, 16 * MIB, *[(at, data) for at, data in held if data])
+    assert run.blank_share(path, 16 * MIB, random.Random(1)) == blank / 256
+
+
+def test_a_device_that_cannot_be_read(tmp_path):
+    with pytest.raises(PlumblineError, match="could not be read"):
+        run.blank_share(sparse_file(tmp_path, MIB), 16 * MIB, random.Random(1))
+
+
+@pytest.mark.parametrize("size", [16 * MIB, 16 * MIB + 512, 1 << 40])
+def test_samples_are_drawn_from_all_of_the_device(monkeypatch, size):
+    seen = []
+    monkeypatch.setattr(block_device, "read_pieces", lambda path, windows: seen.extend(windows) or [(at, b"x") for at, _length in windows])
+    assert run.blank_share("/dev/sda", size, random.Random(3)) == 0
+    assert len({at for at, _length in seen}) == 256 and all(at % 4096 == 0 and at + length <= size for at, length in seen)
+    assert all(number * (size // 256) - 4096 <= at < (number + 1) * (size // 256) for number, (at, _length) in enumerate(seen))
+
+
+# --- a whole measurement, with drives in memory ------------------------------------------------------------------------------------------
+
+JOB = {"error": 0, "usr_cpu": 5.0, "sys_cpu": 5.0, "write": {"io_bytes": 0, "bw_bytes": 0, "iops": 0.0}}
+
+
+@pytest.fixture
+def drives(host, monkeypatch):
+    """fio in memory: IOPS by path. Keeps the calls."""
+    rates, calls = {}, []
+
+    def answer(argv, ramp, seconds, what):
+        words = dict(word[2:].split("=", 1) for word in argv[1:] if "=" in word)
+        path, block = words["filename"], int(words["bs"])
+        calls.append((what.split(" ")[0], path, int(words["offset"])))
+        iops = rates[path] * (1 + random.Random(len(calls)).random() / 100)
+        read = {"io_bytes": int(iops * block * seconds), "bw_bytes": int(iops * block), "iops": iops, "total_ios": 5000, "clat_ns": {"bins": {"100000": 5000}}}
+        return json.dumps({"jobs": [{**JOB, "read": read}]}), 0.1
+
+    monkeypatch.setattr(run, "run_fio", answer)
+    monkeypatch.setattr(run, "blank_share", lambda path, size, dice: 0.0)
+    monkeypatch.setattr(acceptance, "need_root", lambda: None)
+    return rates, calls
+
+
+@pytest.fixture
+def call(monkeypatch):
+    """(check mode, options) → the module's result."""
+
+    def run_module(check=False, **options):
+        result = {}
+
+        class Module:
+            params = {"incumbent": "", **{name: spec.get("default") for name, spec in ARGUMENTS.items()}, **options}
+            check_mode = check
+            exit_json = fail_json = staticmethod(lambda **found: result.update(found))
+
+        monkeypatch.setattr(acceptance, "AnsibleModule", lambda **spec: Module)
+        with pytest.raises(SystemExit):
+            acceptance.main()
+        return result
+
+    return run_module
+
+
+def test_pairs_are_read_in_turns_at_the_same_places(drives, call):
+    rates, calls = drives
+    rates.update({"/dev/sda": 1000, "/dev/sdb": 2000})
+    found = call(device="/dev/sda", incumbent="/dev/sdb", blocks=4)
+    assert (found["verdict"], found["changed"], found["measure"], len(calls)) == ("fail", False, "acceptance", 8 * 4 * 4)
+    orders, cells = Counter(), []
+    for at in range(0, len(calls), 4):
+        (name,) = {cell for cell, _path, _offset in calls[at : at + 4]}
+        order = "".join("A" if path == "/dev/sda" else "B" for _cell, path, _offset in calls[at : at + 4])
+        orders[order] += 1
+        cells.append(name)
+        places = [[offset for _cell, path, offset in calls[at : at + 4] if path == own] for own in ("/dev/sda", "/dev/sdb")]
+        assert places[0] == places[1] and (len(set(places[0])) == 2 if name.startswith("seq") else places[0] == [0, 0])
+    assert set(orders) == {"ABBA", "BAAB"}
+    rounds = [cells[at : at + 8] for at in range(0, 32, 8)]
+    assert all(len(set(one)) == 8 for one in rounds) and len({tuple(one) for one in rounds}) > 1
+    assert all(cell["verdict"] == "fail" and 0.49 < cell["ratio"] < 0.51 and cell["p50_us"] == 100 for cell in found["cells"])
+    assert found["drive"]["serial"] == "SA1" and found["incumbent"]["serial"] == "SB2" and len(found["report"]) > 10
+
+
+def test_a_result_is_a_record(drives, call):
+    """What was returned for one drive is what another is compared with, also by way of JSON."""
+    drives[0].update({"/dev/sda": 1000, "/dev/sdb": 2000})
+    former = call(device="/dev/sda")
+    assert (former["verdict"], former["reasons"]) == (
+        "inconclusive",
+        ["there is nothing to compare the drive with; give an incumbent, a record, floors or a workload"],
+    )
+    found = call(device="/dev/sdb", record=json.loads(json.dumps(former)))
+    assert found["verdict"] == "pass" and found["reasons"] == [] and {cell["against"] for cell in found["cells"]} == {"record of A SA1"}
+    assert call(device="/dev/sda", record=found)["verdict"] == "fail"
+    assert call(device="/dev/sda", record=former)["verdict"] == "pass"
+
+
+def test_a_drive_that_holds_nothing(drives, call, monkeypatch):
+    drives[0]["/dev/sda"] = 1000
+    monkeypatch.setattr(run, "blank_share", lambda path, size, dice: 1.0)
+    found = call(device="/dev/sda", floors={"rand_read_4k_qd1": 10})
+    assert (found["verdict"], found["reasons"]) == (
+        "inconclusive",
+        ["rand_read_4k_qd1: the drive holds nothing; reads of trimmed blocks say nothing of the flash"],
+    )
+    assert found["drive"]["blank"] == 1.0
+
+
+def test_a_workload_has_headroom(drives, call):
+    drives[0]["/dev/sda"] = 10000
+    found = call(device="/dev/sda", workload={"read_iops": 1600.0, "kib": 5.0}, required=["seq_read_1m_qd1"], floors={"seq_read_1m_qd1": 1})
+    assert found["verdict"] == "pass" and (found["workload"]["cell"], found["workload"]["floor"]) == ("rand_read_4k_qd64", 2000)
+    assert 5 <= found["workload"]["headroom"] <= 5.05 and any("headroom" in line for line in found["report"])
+    assert [cell["name"] for cell in found["cells"] if cell["required"]] == ["seq_read_1m_qd1", "rand_read_4k_qd64"]
+
+
+def test_check_mode_reads_nothing(drives, call, monkeypatch):
+    monkeypatch.setattr(run, "blank_share", lambda *asked: pytest.fail("it was read"))
+    found = call(check=True, device="/dev/sda", incumbent="/dev/sdb")
+    assert drives[1] == [] and (found["verdict"], found["cells"], found["read_bytes"]) == ("inconclusive", [], 0)
+    assert "/dev/sda and /dev/sdb would be read for about 400 s" in found["report"][0]
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"device": "/dev/sda", "cells": ["x"]}, "there is no cell 'x'"),
+        ({"device": "/dev/null0"}, "no block device"),
+        ({"device": "/dev/sda", "incumbent": "/dev/sda1"}, "same drive"),
+    ],
+)
+def test_errors_of_the_module(drives, call, options, words):
+    found = call(**options)
+    assert words in found["msg"] and "\n" not in found["msg"] and "verdict" not in found
+
+
+def test_without_fio(drives, call, monkeypatch):
+    def missing():
+        raise PlumblineError("fio is not on this host; nothing was measured: install the package fio")
+
+    monkeypatch.setattr(run, "find_fio", missing)
+    assert call(check=True, device="/dev/sda")["msg"].startswith("fio is not on this host")
