@@ -249,7 +249,7 @@ def run_of_a_drive(share, noise, seed, shared=False, cells=CELLS, blocks=5):
 
 @pytest.mark.parametrize("shared", [False, True], ids=["", "beside-others"])
 @pytest.mark.parametrize("name", NOISES)
-def test_wrong_verdicts_are_rare(figure, name, shared):
+def test_wrong_verdicts_are_rare(name, shared):
     """Of drives that are alike, at most 1 in 40 fails, over all eight cells; one that is slower by 30 % never passes.
 
     Of drives that lose 30 % in half of their blocks more fail, by 3 in 100: five rounds of one cell may be of one kind by chance.
@@ -262,7 +262,6 @@ def test_wrong_verdicts_are_rare(figure, name, shared):
         "slower by 30 %": {"wrong": slower.count(PASS), "inconclusive": slower.count(INCONCLUSIVE), "right": slower.count(FAIL)},
     }
     print("\n%-26s%-15s %s" % (name, "beside others" if shared else "", told))
-    figure("acceptance", noise=name, beside_others=shared, runs=runs, **{key.replace(" ", "_").replace("%", "percent"): value for key, value in told.items()})
     assert alike.count(FAIL) <= runs / (20 if name == EXTREME else 40) and slower.count(PASS) == 0
     if not shared:
         assert slower.count(FAIL) == runs
