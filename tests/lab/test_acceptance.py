@@ -58,6 +58,9 @@ def test_the_right_winner_in_all_cells(bench: Bench, harness: Harness, filled: d
     for mine, other in zip(better["cells"], worse["cells"], strict=True):
         print(mine["name"], mine["ratio"], 1 / other["ratio"], "p99", mine["p99_us"], other["p99_us"])
         assert mine["ratio"] > 1.5
+    # What its one channel can, at any depth: 125 requests per second.
+    deep = {cell["name"]: cell["value"] for cell in worse["cells"] if cell["name"].startswith("rand") and not cell["name"].endswith("qd1")}
+    assert all(value == pytest.approx(125, rel=0.1) for value in deep.values()), deep
 
 
 @pytest.mark.long(minutes=2)

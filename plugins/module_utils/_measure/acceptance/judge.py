@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import number_text, table
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS, worst
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import AS_FOUND, BY_NAME, Cell
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import MOST, Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import report_rows
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import merge_bins, percentiles_us
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import ONE_CPU, Share, interval, interval_apart, judge_share
 
@@ -150,9 +152,21 @@ def judge_cells(found: Sequence[CellFound]) -> Tuple[str, List[str]]:
     return worst([one.verdict for one in required]), ["%s: %s" % (", ".join(names), why) for why, names in by_reason.items()]
 
 
-def cell_rate(cell: Cell, bytes_per_second: float, requests_per_second: float) -> float:
-    """A rate in the unit of the cell."""
-    return bytes_per_second / MIB if cell.unit == "MiB/s" else requests_per_second
+def block_rate(cell: Cell, text: str, seconds: float) -> float:
+    """The rate of one block from fio's report, in the unit of the cell.
+
+    At the end fio waits for what is outstanding. It counts that time and not those requests: of a drive that does 125 requests per second
+    it reports 53 at depth 256 in 1.5 s (fio 3.33). So the time that was asked for counts, but alone where one request is outstanding.
+    """
+    try:
+        read = report_rows(text)[0]["read"]
+        spent = float(read["runtime"]) / 1000
+        rate = int(read["total_ios"]) / (spent if cell.depth == 1 else min(spent, seconds))
+    except (IndexError, KeyError, TypeError, ValueError, ZeroDivisionError) as fault:
+        raise PlumblineError("fio's report lacks what was expected in it: %r; version 3.0 or newer is wanted" % fault) from fault
+    if rate <= 0:
+        raise PlumblineError("fio completed no request of %s while it was measured; give it longer blocks (block_seconds)" % cell.name)
+    return rate * cell.block / MIB if cell.unit == "MiB/s" else rate
 
 
 def cell_as_dict(found: CellFound) -> Dict[str, Any]:

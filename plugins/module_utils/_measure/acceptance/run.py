@@ -132,7 +132,7 @@ class Acceptance:
             out, busy = run_fio(cell_argv(self.fio, cell, place, seconds, self.ramp), self.ramp, seconds, "%s of %s" % (cell.name, place.path))
             found = measure_fio.parse_output(out, [place])
         self.read_bytes += round(found.bytes * (1 + self.ramp / seconds))
-        return ReadBlock(judge.cell_rate(cell, found.rate, found.iops), read_bins(out, "read"), busy, found.busiest)
+        return ReadBlock(judge.block_rate(cell, out, seconds), read_bins(out, "read"), busy, found.busiest)
 
 
 def accept_drive(device: str, incumbent: str, wanted: Options, check: bool) -> AcceptanceResult:

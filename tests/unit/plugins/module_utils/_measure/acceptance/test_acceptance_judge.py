@@ -9,6 +9,7 @@ import math
 import random
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS, worst
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import judge
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.judge import CellRound, ReadBlock, Sampled
@@ -163,6 +164,45 @@ def test_percentiles_are_of_all_requests_and_never_averaged():
     rounds = [CellRound((ReadBlock(1000.0, {100_000: 990, 5_000_000: 10}),)), *[CellRound((ReadBlock(1000.0, {100_000: 1000}),))] * 3]
     shown = judge.cell_as_dict(judged(rounds))
     assert (shown["p50_us"], shown["p99_us"], shown["p999_us"], shown["p9999_us"]) == (100.0, 100.0, 5000.0, None)
+
+
+def report(**read):
+    return json.dumps({"jobs": [{"read": read}]})
+
+
+@pytest.mark.parametrize(
+    "name, requests, runtime, rate",
+    [
+        # fio 3.33 on a simulated drive that does 125 requests per second, blocks of 1.5 s; it reported 115.7, 93.6 and 53.0 IOPS itself.
+        ("rand_read_4k_qd16", 188, 1625, 125.3),
+        ("rand_read_4k_qd64", 188, 2009, 125.3),
+        ("rand_read_4k_qd256", 188, 3545, 125.3),
+        ("rand_read_4k_qd1", 188, 1504, 125),
+        ("rand_read_4k_qd16", 100, 1000, 100),  # it ended early
+        ("seq_read_1m_qd1", 150, 1600, 93.75),
+    ],
+)
+def test_the_rate_of_a_block(name, requests, runtime, rate):
+    """What is outstanding at the end takes time, and is not counted."""
+    assert judge.block_rate(BY_NAME[name], report(total_ios=requests, runtime=runtime), 1.5) == pytest.approx(rate, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("", "could not be read"),
+        (json.dumps({"jobs": []}), "lacks"),
+        (json.dumps({"jobs": [None]}), "lacks"),
+        (report(), "lacks"),
+        (report(total_ios=5), "lacks"),
+        (report(total_ios="x", runtime=5), "lacks"),
+        (report(total_ios=5, runtime=0), "lacks"),
+        (report(total_ios=0, runtime=5), "completed no request"),
+    ],
+)
+def test_hostile_reports_of_fio(text, words):
+    with pytest.raises(PlumblineError, match=words):
+        judge.block_rate(CELL, text, 1.5)
 
 
 def test_the_keys_that_the_report_takes():

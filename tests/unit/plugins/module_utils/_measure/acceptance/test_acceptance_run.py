@@ -130,7 +130,14 @@ def drives(host, monkeypatch):
         path, block = words["filename"], int(words["bs"])
         calls.append((what.split(" ")[0], path, int(words["offset"])))
         iops = rates[path] * (1 + random.Random(len(calls)).random() / 100)
-        read = {"io_bytes": int(iops * block * seconds), "bw_bytes": int(iops * block), "iops": iops, "total_ios": 5000, "clat_ns": {"bins": {"100000": 5000}}}
+        read = {
+            "io_bytes": int(iops * block * seconds),
+            "bw_bytes": int(iops * block),
+            "iops": iops,
+            "total_ios": round(iops * seconds),
+            "runtime": round(seconds * 1000),
+            "clat_ns": {"bins": {"100000": 5000}},
+        }
         return json.dumps({"jobs": [{**JOB, "read": read}]}), 0.1
 
     monkeypatch.setattr(run, "run_fio", answer)
