@@ -25,6 +25,7 @@ LEAST_OF_DRIVE = 0.9  # of an incumbent's rate
 LEAST_OF_FLOOR = 1.0
 ERROR = 0.05  # the probability that the interval of a cell misses
 _MANY = 1e6  # a bound above that is none
+_TURNS = 2  # of the requests outstanding, in each block: fewer do not show a rate
 
 BLANK = "%s holds nothing; reads of trimmed blocks say nothing of the flash"
 NOTHING = "there is nothing to compare it with"
@@ -134,10 +135,20 @@ def judge_cell(cell: Cell, rounds: Sequence[CellRound], wanted: Options, drive: 
         return CellFound(cell, tuple(rounds), rate, required, INCONCLUSIVE, NOTHING, None)
     verdict = worst([one.verdict for one in compared])
     decisive = next(one for one in compared if one.verdict == verdict)
-    blank = [BLANK % ("the %s" % what) for what, side in (("drive", drive), ("incumbent", incumbent)) if side.blank > MOST]
-    if blank:
-        return CellFound(cell, tuple(rounds), rate, required, INCONCLUSIVE, blank[0], decisive)
+    obstacles = [BLANK % ("the %s" % what) for what, side in (("drive", drive), ("incumbent", incumbent)) if side.blank > MOST]
+    obstacles += _too_few(cell, rounds)
+    if obstacles:
+        return CellFound(cell, tuple(rounds), rate, required, INCONCLUSIVE, obstacles[0], decisive)
     return CellFound(cell, tuple(rounds), rate, required, verdict, decisive.why, decisive)
+
+
+def _too_few(cell: Cell, rounds: Sequence[CellRound]) -> List[str]:
+    """Whether a block has answered too few requests: with most of them begun before it, or answered after it, its rate is one of its edges."""
+    counts = [sum(read.bins.values()) for one in rounds for read in (*one.own, *one.base) if read.bins]
+    if not counts or min(counts) >= _TURNS * cell.depth:
+        return []
+    text = "a block answered %d requests; wanted %d for %d outstanding ones: give it longer blocks (block_seconds)"
+    return [text % (min(counts), _TURNS * cell.depth, cell.depth)]
 
 
 def judge_cells(found: Sequence[CellFound]) -> Tuple[str, List[str]]:

@@ -63,6 +63,13 @@ def test_against_an_incumbent(ratio, by):
     assert {PASS: shown["low"] >= 900, FAIL: shown["high"] < 900, INCONCLUSIVE: shown["low"] < 900 <= shown["high"]}[found.verdict], shown
 
 
+@pytest.mark.parametrize(("count", "verdict"), [(1, INCONCLUSIVE), (127, INCONCLUSIVE), (128, PASS), (10000, PASS)])
+def test_a_block_that_is_too_short_for_its_depth(count, verdict):
+    """Of 64 outstanding requests those of two turns have to be answered."""
+    found = judged(paired(spread(2.0, 0.01), bins={1000: count}), incumbent=INCUMBENT)
+    assert found.verdict == verdict and ("give it longer blocks" in found.why) is (verdict == INCONCLUSIVE)
+
+
 @pytest.mark.parametrize("by", SPREADS)
 @pytest.mark.parametrize("ratio", [*RATIOS, 0.999, 1.0001])
 def test_against_a_floor(ratio, by):
