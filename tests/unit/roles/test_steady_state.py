@@ -1,0 +1,53 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role steady_state calls, and when it fails. The host is an interpreter that returns prepared answers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from ansible_collections.plumbline.ssd.tests.unit.roles.plays import play
+
+pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")
+
+DRIVE = {"device": "nvme-A", "serial": "A", "terabytes_written": 7000}
+BEGUN = {"changed": True, "state": "running", "report": []}
+
+
+def polled(state, verdict="pass"):
+    return {"changed": False, "state": state, "verdict": verdict, "report": ["nvme-A: " + state]}
+
+
+# A host each: plumbline_steady_state, the answers, and how often the module is called.
+CASES = {
+    "nothing_is_set": ({}, [], 0),
+    "waits": ({"drives": [DRIVE]}, [BEGUN, polled("running"), polled("running"), polled("finished")], 4),
+    "inconclusive": ({"drives": [DRIVE]}, [BEGUN, polled("finished", "inconclusive")], 2),
+    "fails": ({"drives": [DRIVE]}, [BEGUN, polled("failed")], 2),
+    "does_not_wait": ({"drives": [DRIVE], "wait": False, "depth": 4}, [BEGUN, polled("running")], 2),
+    "two_drives": ({"drives": [DRIVE, {**DRIVE, "serial": "B"}]}, [BEGUN, polled("finished"), BEGUN, polled("finished")], 4),
+    "mistyped": ({"drives": [DRIVE], "dept": 4}, [], 0),
+}
+FAILING = {"inconclusive", "fails", "mistyped"}
+
+
+def test_the_calls(tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    given = {name: {"plumbline_steady_state": {**row[0], **({"poll_seconds": 0, "directory": str(kept)} if row[0] else {})}} for name, row in CASES.items()}
+    variables = {"plumbline_steady_state": "{{ given[inventory_hostname].plumbline_steady_state }}"}
+    tasks = [{"ansible.builtin.include_role": {"name": "plumbline.ssd.steady_state"}, "vars": variables}]
+    answers = {name: {"steady_state": row[1]} for name, row in CASES.items()}
+    _code, said, calls = play(tmp_path, answers, tasks, "--forks", "2", given=given)
+    assert {name: len(calls[name]) for name in CASES} == {name: row[2] for name, row in CASES.items()}, said
+    assert {name for name in CASES if "[%s]: FAILED!" % name in said} == FAILING, said
+    first, second = (args for _module, args in calls["does_not_wait"])
+    assert first == {"command": "start", "device": "nvme-A", "serial": "A", "terabytes_written": 7000, "depth": 4}
+    assert second == {"command": "poll", "device": "nvme-A"}
+    found = json.loads((kept / "waits-A.json").read_text(encoding="utf-8"))
+    assert found["steady_state"]["state"] == "finished"
