@@ -79,7 +79,7 @@ def main(argv: List[str]) -> int:
     except PlumblineError as fault:
         with contextlib.suppress(PlumblineError):  # the journal has it as well
             tell(paths, FAILED, msg=fault.msg, reasons=list(fault.reasons))
-        print(fault.msg, file=sys.stderr)
+        sys.stderr.write(fault.msg + "\n")
         return 1
     tell(paths, FREED)
     return 0
