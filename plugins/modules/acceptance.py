@@ -8,15 +8,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: acceptance
-short_description: Measure whether a drive is fast enough, by its reads
+short_description: Measure whether a drive is fast enough
 version_added: 0.1.0
 description:
   - Reads a drive with several loads (cells), and says for each whether it is as fast as what it is compared with, which is another drive in the
     same host, the record of a former drive, a floor, or what a workload needs.
-  - Only reads. The device may be in use and mounted. fio opens it for reading only.
+  - Without O(writes) it only reads. The device may be in use and mounted. fio opens it for reading only.
+  - With O(writes) it also measures a blank drive that nothing uses. It discards the drive and measures cells in the state V(fresh), fills it once
+    and measures the others in the state V(filled), and leaves it discarded and blank.
   - The cells are V(seq_read_1m_qd1), V(seq_read_4k_qd32), V(rand_read_8k_qd64), and random reads of 4 KiB at five depths, V(rand_read_4k_qd1),
     V(rand_read_4k_qd4), V(rand_read_4k_qd16), V(rand_read_4k_qd64) and V(rand_read_4k_qd256). A name has the size of the requests, and how many
     are outstanding.
+  - The cells with writes are V(fresh_seq_write_1m_qd1) and V(fresh_rand_write_4k_qd64) on the discarded drive, and V(seq_write_1m_qd1),
+    V(seq_write_4k_qd32), V(rand_write_4k_qd64), V(rand_mixed_8k_qd64) (70 % reads) and V(sync_write_4k_qd1) (each write with O_SYNC) on the filled
+    one. What is left of them after days of writes is measured by M(plumbline.ssd.steady_state); O(steady) brings it in.
   - A drive answers reads of blocks that were trimmed or never written without its flash. If most sampled blocks are blank, every cell is
     V(inconclusive).
 options:
@@ -42,16 +47,19 @@ options:
     default: {}
   workload:
     description:
-      - What a workload reads. It is a floor of the cell of random reads at depth 64 that is nearest in size. That cell is then required.
-      - A read that is larger than those of the cell counts as as many of them as hold its bytes.
+      - What a workload reads and writes at random. The reads are a floor of the cell of random reads at depth 64 that is nearest in size, the
+        writes one of V(steady_rand_write_4k) with O(steady), else of V(rand_write_4k_qd64). These cells are then required.
+      - A request that is larger than those of the cell counts as as many of them as hold its bytes.
     type: dict
     suboptions:
       read_iops:
-        description: The number of random reads per second.
+        description: The number of random reads per second. Wanted is this, or O(workload.write_iops), or both.
         type: float
-        required: true
+      write_iops:
+        description: The number of random writes per second. It needs O(steady) or O(writes).
+        type: float
       kib:
-        description: The size of a read in KiB, from 0.5 to 64.
+        description: The size of a request in KiB, from 0.5 to 64.
         type: float
         required: true
   required:
@@ -79,6 +87,33 @@ options:
       - The largest share of all CPUs' time. If the CPUs are busier, they may be what was measured, and a cell can only pass against a floor.
     type: float
     default: 0.5
+  writes:
+    description:
+      - Measure writes as well. The drive must be a whole, blank disk of at least 64 MiB, that nothing uses and that is no hard disk. There is no
+        option to force it.
+      - A block of writes ends early when it has written 5 % of the drive.
+      - It excludes O(incumbent). Measure the other drive by itself, and give its result as O(record).
+    type: bool
+    default: false
+  serial:
+    description: The serial number of the drive, as M(plumbline.ssd.device_info) shows it. Required with O(writes).
+    type: str
+    default: ""
+  terabytes_written:
+    description:
+      - The rated endurance of the drive, in terabytes (10^12 bytes), as data sheets have it (TBW). V(0) if it is not known. With O(writes), a
+        measurement that may write more than 0.5 % of it is refused.
+    type: int
+    default: 0
+  accept_wear:
+    description: Measure also if the rated endurance is not known, or if it may cost more than 0.5 % of it.
+    type: bool
+    default: false
+  steady:
+    description:
+      - What M(plumbline.ssd.steady_state) returned for this drive, with random writes of 4 KiB. It is judged as the cell V(steady_rand_write_4k).
+    type: dict
+    default: {}
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -87,13 +122,14 @@ requirements:
 attributes:
   check_mode:
     support: full
-    details: Nothing is read of the drives. The report says what would be, and for how long. The verdict is V(inconclusive).
+    details: Nothing is measured. The report says what would be, for how long, and what it would write. The verdict is V(inconclusive).
   diff_mode:
     support: none
 notes:
   - A bad verdict does not fail the module. The role P(plumbline.ssd.acceptance#role) does that.
-  - With the defaults this takes about 100 s, and about 400 s with O(incumbent). The drives are fully loaded meanwhile.
-  - Writes are not measured. A drive whose reads pass may be too slow for writes.
+  - With the defaults this takes about 100 s, about 400 s with O(incumbent), and about 180 s and the time of one fill with O(writes). The drives are
+    fully loaded meanwhile.
+  - With O(writes) and a measurement that was cut off, the drive is not blank. The next one knows its own bytes, and discards them.
   - The guide on acceptance describes how a verdict comes about.
 seealso:
   - module: plumbline.ssd.report
@@ -116,6 +152,15 @@ EXAMPLES = r"""
     device: nvme-NEW_SERIAL1
     floors: {seq_read_1m_qd1: 800}
     workload: {read_iops: 1600, kib: 5}
+  become: true
+
+- name: Measure the writes of a new, blank drive as well
+  plumbline.ssd.acceptance:
+    device: nvme-MODEL_SERIAL1
+    writes: true
+    serial: SERIAL1
+    terabytes_written: 7000
+    workload: {write_iops: 1643, kib: 5}
   become: true
 """
 
@@ -156,7 +201,9 @@ cells:
       description: Whether the cell decides the verdict.
       type: bool
     state:
-      description: The state of the drive. V(as_found), because reads find what is there.
+      description:
+        - What was on the drive. V(as_found) if it was only read, V(fresh) nothing, V(filled) data after one fill in sequence, V(steady) data after
+          the load itself.
       type: str
     value:
       description: The rate, the geometric mean of all blocks.
@@ -224,8 +271,8 @@ incumbent:
   type: dict
 workload:
   description:
-    - C(cell) that stands for the workload, C(floor), the reads per second that it must reach, and C(headroom), how many times it reaches that, with
-      its interval C(low) to C(high). Empty without O(workload).
+    - C(cell) that stands for the workload, C(floor), the requests per second that it must reach, and C(headroom), how many times it reaches that, with
+      its interval C(low) to C(high). Of reads and writes the one with less headroom. Empty without O(workload).
   returned: success
   type: dict
   sample: {cell: rand_read_4k_qd64, floor: 2000, headroom: 41.2, low: 40.3, high: 42.1}
@@ -233,6 +280,14 @@ read_bytes:
   description: About how many bytes were read.
   returned: success
   type: int
+written_bytes:
+  description: About how many bytes were written.
+  returned: success
+  type: int
+wear:
+  description: What the measurement may cost the drive. Empty without O(writes).
+  returned: success
+  type: str
 seconds:
   description: The time that the measurement took, in seconds.
   returned: success
@@ -247,6 +302,7 @@ report:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import ARGUMENTS, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.run import accept_drive
 
@@ -260,10 +316,10 @@ def main():
     try:
         wanted = read_options(params)
         need_root()
-        found = accept_drive(params["device"], params["incumbent"], wanted, module.check_mode)
+        found = accept_drive(runner(module), params, wanted, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    exit_success(module, changed=False, measure="acceptance", **{**found._asdict(), "seconds": round(found.seconds, 2)})
+    exit_success(module, changed=found.written_bytes > 0, measure="acceptance", **{**found._asdict(), "seconds": round(found.seconds, 2)})
 
 
 if __name__ == "__main__":

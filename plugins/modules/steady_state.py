@@ -143,6 +143,10 @@ device:
   description: The path of the disk.
   returned: when a round was written
   type: str
+serial:
+  description: The serial number of the disk.
+  returned: when a round was written
+  type: str
 verdict:
   description: V(pass) if the rate is steady, else V(inconclusive).
   returned: when a round was written
@@ -320,7 +324,7 @@ def main():
         if changed and not module.check_mode:
             kept = service.find_run(run, kept.name)
         if kept.rounds is not None and kept.rounds.records and kept.request is not None:
-            more.update(steady_result(kept.rounds, kept.request.load, kept.request.path), share=round(kept.rounds.share, 4))
+            more.update(steady_result(kept.rounds, kept.request.load, kept.request.path), share=round(kept.rounds.share, 4), serial=kept.request.serial)
     except PlumblineError as fault:
         exit_refused(module, fault)
     fault = str(kept.status.get("msg", "")) if kept.state == service.FAILED else ""

@@ -21,6 +21,9 @@ DISKS = [
     {"name": "new", "bus": "scsi", "size": "96MiB", "serial": "ACCEPTNEW", "simulated": FAST},
     {"name": "bare", "bus": "scsi", "size": "96MiB", "serial": "ACCEPTBARE", "simulated": FAST},
 ]
+# What an SSD costs beside its reads: programs of a page, and a flush for each write that is synced. It ages, and says so of itself.
+WRITES: dict[str, Any] = {**FAST, "program_us": 1500, "unmapped_us": 20}
+DISKS.append({"name": "blank", "bus": "scsi", "size": "256MiB", "serial": "ACCEPTBLANK", "simulated": WRITES})
 FILL = "dd if=/dev/urandom of={} bs=1M count=96 oflag=direct conv=notrunc status=none"
 CELL = "rand_read_4k_qd16"
 QUICK = {"cells": ["rand_read_4k_qd1", CELL], "blocks": 3, "block_seconds": 1, "max_cpu": 1.0}
@@ -124,3 +127,77 @@ def test_check_mode_and_bad_input(bench: Bench, harness: Harness, filled: dict[s
             assert_error(harness.module("acceptance", options), words)
         for name in ("bare", "new"):
             assert_error(harness.module("acceptance", {"device": filled[name].path}, env={"PATH": "/nowhere"}), "fio is not on this host")
+
+
+WRITTEN = {"writes": True, "serial": "ACCEPTBLANK", "accept_wear": True}
+WRITE_CELLS = ["fresh_rand_write_4k_qd64", "rand_read_4k_qd16", "seq_write_1m_qd1", "rand_write_4k_qd64", "rand_mixed_8k_qd64", "sync_write_4k_qd1"]
+
+
+def test_a_blank_drive_is_written_to_and_left_blank(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
+    """Check mode writes nothing. The cells name their states, and what was written is counted by the drive too. Afterwards the drive is blank."""
+    disk = filled["blank"]
+    options = {"cells": WRITE_CELLS, **WRITTEN, "workload": {"write_iops": 1, "read_iops": 1, "kib": 5}, "required": ["rand_read_4k_qd16"]}
+    options["cells"] = [*WRITE_CELLS, "rand_read_4k_qd64"]
+    with bench.untouched():
+        planned = accept(harness, disk, check=True, **options)
+    assert "one fill of" in planned["wear"] and planned["written_bytes"] == 0
+    bench.counters(disk, reset=True)
+    found = harness.module("acceptance", {"device": disk.by_id, **QUICK, **options, "block_seconds": 0.5}, timeout=590)
+    assert not found["failed"], said(found)
+    print("\n" + "\n".join(found["report"]))
+    cells = {cell["name"]: cell for cell in found["cells"]}
+    assert {name: cell["state"] for name, cell in cells.items()} == {name: "fresh" if name.startswith("fresh") else "filled" for name in options["cells"]}
+    assert found["changed"] is True and found["drive"]["blank"] < 0.1
+    assert [name for name, cell in cells.items() if cell["required"]] == ["rand_read_4k_qd16", "rand_write_4k_qd64", "rand_read_4k_qd64"]
+    assert all(cells[name]["verdict"] == "pass" for name in ("rand_write_4k_qd64", "rand_read_4k_qd64")) and found["workload"]["headroom"] > 1
+    # The drive counts the fill and the blocks, and the zeros at its ends; nothing is written that the result does not name.
+    counted = bench.counters(disk)[disk.name]["host_write_bytes"] or 0
+    assert 0.8 * found["written_bytes"] <= counted <= 1.05 * found["written_bytes"] + (8 << 20)
+    again = harness.module("acceptance", {"device": disk.by_id, **QUICK, **WRITTEN, "cells": ["fresh_seq_write_1m_qd1"], "block_seconds": 0.5}, timeout=590)
+    assert not again["failed"], said(again)  # blank again, so it is taken again
+
+
+def test_a_measurement_that_was_cut_off_is_known_again(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
+    """The drive holds our load, and is discarded by the next measurement. One foreign page in the load is refused, and nothing is written."""
+    disk = filled["blank"]
+    options = {"device": disk.by_id, **QUICK, **WRITTEN, "cells": ["sync_write_4k_qd1"], "block_seconds": 0.5}
+    holds_load = f"! cmp -s -i 1048576:0 -n 4096 {disk.path} /dev/zero"
+    assert harness.cut("acceptance", options, 5.0)
+    harness.must(f"until ! pgrep -x fio; do sleep 0.1; done; {holds_load}")
+    harness.must(f"dd if=/dev/urandom of={disk.path} bs=1M count=1 seek=128 oflag=direct conv=notrunc status=none")
+    with bench.untouched():
+        assert_error(harness.module("acceptance", options), "refused: nothing was written")
+    harness.must(f"blkdiscard {disk.path}")
+    assert harness.cut("acceptance", options, 5.0)
+    harness.must(f"until ! pgrep -x fio; do sleep 0.1; done; {holds_load}")
+    found = harness.module("acceptance", options, timeout=590)
+    assert not found["failed"], said(found)
+    harness.must(f"cmp -n {256 << 20} {disk.path} /dev/zero")
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"serial": "OTHER"}, "its serial is 'ACCEPTBLANK'"),
+        ({"accept_wear": False}, "say what the drive is rated for"),
+        ({"accept_wear": False, "terabytes_written": 0}, "say what the drive is rated for"),
+        ({"cells": ["fresh_seq_write_1m_qd1"], "incumbent": "scsi-x"}, "writes, incumbent: wanted one of them"),
+    ],
+)
+def test_writes_that_are_refused(bench: Bench, harness: Harness, filled: dict[str, Disk], options: dict[str, Any], words: str) -> None:
+    with bench.untouched():
+        assert_error(harness.module("acceptance", {"device": filled["blank"].by_id, **QUICK, **WRITTEN, **options}), words)
+
+
+@pytest.mark.parametrize(
+    "made", ["printf 'label: gpt\\nstart=2048\\n' | sfdisk -q {0}", "mkfs.ext4 -q {0}", "pvcreate -q {0}", "dd if=/dev/urandom of={0} bs=4k count=1"]
+)
+def test_a_drive_that_holds_something_is_not_written_to(bench: Bench, harness: Harness, filled: dict[str, Disk], made: str) -> None:
+    disk = filled["blank"]
+    harness.must(made.format(disk.path) + "; udevadm settle")
+    try:
+        with bench.untouched():
+            found = harness.module("acceptance", {"device": disk.by_id, **QUICK, **WRITTEN, "cells": ["fresh_seq_write_1m_qd1"]})
+            assert_error(found, "refused: nothing was written")
+    finally:
+        harness.must(f"wipefs -afq {disk.path}; blkdiscard {disk.path}; udevadm settle")

@@ -84,7 +84,7 @@ def test_each_drive_is_called_once_with_the_options(played):
     assert {name: [args["device"] for _module, args in found] for name, found in calls.items()} == {
         name: [] if name == "mistyped" else case[1] for name, case in CASES.items()
     }, said
-    assert calls["sound/1"] == [["acceptance", {"device": "/dev/sdb", **OPTIONS}]]
+    assert calls["sound/1"] == [["acceptance", {"device": "/dev/sdb", "writes": False, **OPTIONS}]]
     assert calls["slow"] == [["acceptance", {"device": "/dev/sdb"}]]
 
 

@@ -15,7 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import number_text, table
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS, worst
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import AS_FOUND, BY_NAME, Cell
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import AS_FOUND, BY_NAME, STEADY, Cell
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import MOST, Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import report_rows
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import merge_bins, percentiles_us
@@ -120,7 +120,7 @@ def _comparisons(cell: Cell, rounds: Sequence[CellRound], wanted: Options, incum
         base = [math.log(rate) for rate in wanted.former.rates[cell.name]]
         found.append(_compare(wanted.former.of, interval_apart(logs, base, ERROR), _mean(base), LEAST_OF_DRIVE, held_up))
     floors = [("floor", wanted.floors[cell.name])] if cell.name in wanted.floors else []
-    floors += [("workload of " + wanted.demand.text, wanted.demand.floor)] if cell.name == wanted.demand.cell else []
+    floors += [("workload of " + demand.text, demand.floor) for demand in wanted.demands if demand.cell == cell.name]
     for against, floor in floors:
         found.append(_compare(against, interval([log - math.log(floor) for log in logs], ERROR), floor, LEAST_OF_FLOOR, held_up))
     return found
@@ -130,12 +130,12 @@ def judge_cell(cell: Cell, rounds: Sequence[CellRound], wanted: Options, drive: 
     """One cell of the drive. Against several things the worst verdict counts, and of equal ones the first."""
     rate = interval([_log(one.own) for one in rounds], ERROR)
     compared = _comparisons(cell, rounds, wanted, incumbent)
-    required = cell.name in wanted.required or cell.name == wanted.demand.cell or (bool(compared) and not wanted.required)
+    required = cell.name in wanted.required or cell.name in [one.cell for one in wanted.demands] or (bool(compared) and not wanted.required)
     if not compared:
         return CellFound(cell, tuple(rounds), rate, required, INCONCLUSIVE, NOTHING, None)
     verdict = worst([one.verdict for one in compared])
     decisive = next(one for one in compared if one.verdict == verdict)
-    obstacles = [BLANK % ("the %s" % what) for what, side in (("drive", drive), ("incumbent", incumbent)) if side.blank > MOST]
+    obstacles = [BLANK % ("the %s" % what) for what, side in (("drive", drive), ("incumbent", incumbent)) if side.blank > MOST and not cell.writes]
     obstacles += _too_few(cell, rounds)
     if obstacles:
         return CellFound(cell, tuple(rounds), rate, required, INCONCLUSIVE, obstacles[0], decisive)
@@ -170,9 +170,9 @@ def block_rate(cell: Cell, text: str, seconds: float) -> float:
     it reports 53 at depth 256 in 1.5 s (fio 3.33). So the time that was asked for counts, but alone where one request is outstanding.
     """
     try:
-        read = report_rows(text)[0]["read"]
-        spent = float(read["runtime"]) / 1000
-        rate = int(read["total_ios"]) / (spent if cell.depth == 1 else min(spent, seconds))
+        sides = [report_rows(text)[0][side] for side in cell.sides]
+        spent = max(float(side["runtime"]) for side in sides) / 1000
+        rate = sum(int(side["total_ios"]) for side in sides) / (spent if cell.depth == 1 else min(spent, seconds))
     except (IndexError, KeyError, TypeError, ValueError, ZeroDivisionError) as fault:
         raise PlumblineError("fio's report lacks what was expected in it: %r; version 3.0 or newer is wanted" % fault) from fault
     if rate <= 0:
@@ -194,7 +194,7 @@ def cell_as_dict(found: CellFound) -> Dict[str, Any]:
         "name": found.cell.name,
         "verdict": found.verdict,
         "required": found.required,
-        "state": AS_FOUND,
+        "state": found.cell.state,
         "value": _figure(found.rate.share),
         "low": _figure(low),
         "high": _figure(high),
@@ -221,26 +221,49 @@ def _ratio(value: float) -> Optional[float]:
     return None if value > _MANY else round(value, 4)
 
 
-def headroom(found: Sequence[CellFound], wanted: Options) -> Dict[str, Any]:
-    """How many times the drive carries the workload: empty without one."""
-    for one in found:
-        if one.cell.name == wanted.demand.cell:
-            ratio = interval([_log(each.own) - math.log(wanted.demand.floor) for each in one.rounds], ERROR)
-            times = {"headroom": ratio.share, "low": ratio.low, "high": ratio.high}
-            return {"cell": one.cell.name, "floor": _figure(wanted.demand.floor), **{key: _ratio(value) for key, value in times.items()}}
-    return {}
+def steady_rounds(wanted: Options) -> List[CellRound]:
+    """The rounds of a run to the steady state as those of a cell."""
+    return [CellRound((ReadBlock(rate),)) for rate in wanted.steady]
+
+
+def headrooms(found: Sequence[CellFound], wanted: Options) -> List[Dict[str, Any]]:
+    """How many times the drive carries each demand of the workload, the least first."""
+    rounds = {one.cell.name: one.rounds for one in found}
+    listed = []
+    for demand in wanted.demands:
+        ratio = interval([_log(each.own) - math.log(demand.floor) for each in rounds[demand.cell]], ERROR)
+        times = {"headroom": ratio.share, "low": ratio.low, "high": ratio.high}
+        listed.append({"cell": demand.cell, "floor": _figure(demand.floor), **{key: _ratio(value) for key, value in times.items()}})
+    return sorted(listed, key=lambda one: one["headroom"] or 0.0)
+
+
+def headroom_line(load: Mapping[str, Any], wanted: Options) -> str:
+    """One of them in words."""
+    (text,) = [demand.text for demand in wanted.demands if demand.cell == load["cell"]]
+    return "headroom: %s is %s times (%s to %s) the %s" % (load["cell"], load["headroom"], load["low"], load["high"], text)
 
 
 def report_acceptance(name: str, incumbent: Sampled, drive: Sampled, cells: Sequence[Mapping[str, Any]], ending: Sequence[str]) -> List[str]:
     """The result for people: a table of cells, what was read, and what decided it."""
-    rows: List[Sequence[str]] = [("cell", "value", "interval", "wanted", "p50 us", "p99 us", "p99.9 us", "verdict", "against")]
+    rows: List[Sequence[str]] = [("cell", "state", "value", "interval", "wanted", "p50 us", "p99 us", "p99.9 us", "verdict", "against")]
     for cell in cells:
         shown = [_shown(cell[key]) for key in ("value", "low", "high", "wanted", "p50_us", "p99_us", "p999_us")]
         verdict = cell["verdict"] if cell["required"] else "(%s)" % cell["verdict"] if cell["against"] else "-"
-        rows.append(("%s %s" % (cell["name"], BY_NAME[cell["name"]].unit), shown[0], "%s to %s" % (shown[1], shown[2]), *shown[3:], verdict, cell["against"]))
-    lines = ["%s: reads of what is on it, state %s" % (name, AS_FOUND)] + ["  " + line for line in table(rows)]
+        rows.append(
+            (
+                "%s %s" % (cell["name"], BY_NAME[cell["name"]].unit),
+                cell["state"],
+                shown[0],
+                "%s to %s" % (shown[1], shown[2]),
+                *shown[3:],
+                verdict,
+                cell["against"],
+            )
+        )
+    written = any(cell["state"] not in (AS_FOUND, STEADY) for cell in cells)
+    lines = [name + (": reads and writes" if written else ": reads of what is on it")] + ["  " + line for line in table(rows)]
     for side in (drive, incumbent):
-        if side.name:
+        if side.name and not written:
             lines.append("  %s: %.0f %% of its sampled blocks read as blank, which a drive may answer without its flash" % (side.name, 100 * side.blank))
     return lines + ["  " + line for line in ending]
 

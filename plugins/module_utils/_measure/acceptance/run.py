@@ -1,28 +1,35 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reading a drive, and an incumbent beside it, cell by cell. Nothing is written: every open is for reading. I/O."""
+"""Measuring a drive, and an incumbent beside it, cell by cell. I/O.
+
+Without a serial nothing is written: every open is for reading. With one, the drive is held alone as long as it is written to.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, discard, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio as measure_fio
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import judge
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import judge, written_drive
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.judge import CellRound, ReadBlock, Sampled
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import Cell, cell_argv, cell_place
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import FRESH, STEADY_CELL, Cell, cell_argv, cell_place, most_of_block
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.held_volumes import node_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import read_bins
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import merge_bins, read_bins
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import find_fio, run_fio, told_if_gone
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.session import resolve
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import share_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import levels_below
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 
 _SMALLEST = 16 * MIB
 _SAMPLES = 256
@@ -42,6 +49,8 @@ class AcceptanceResult(NamedTuple):
     incumbent: Dict[str, Any]
     workload: Dict[str, Any]
     read_bytes: int
+    written_bytes: int
+    wear: str
     seconds: float
     report: List[str]
 
@@ -96,6 +105,8 @@ class Acceptance:
         self.wanted = wanted
         self.dice = dice
         self.read_bytes = 0
+        self.written_bytes = 0
+        self.device: Optional[RawDevice] = None  # while it may be written to
 
     @property
     def ramp(self) -> float:
@@ -112,9 +123,18 @@ class Acceptance:
 
     def measure(self) -> Dict[str, List[CellRound]]:
         """All rounds of all cells. Each goes through the cells in an order of its own."""
-        found: Dict[str, List[CellRound]] = {cell.name: [] for cell in self.wanted.cells}
+        fresh = [cell for cell in self.wanted.cells if cell.state == FRESH]
+        others = [cell for cell in self.wanted.cells if cell.state != FRESH]
+        found = self._rounds(fresh)
+        if self.device is not None and others:
+            written_drive.empty(self.device)
+            self.written_bytes += written_drive.fill(self.fio, self.device)
+        return {**found, **self._rounds(others)}
+
+    def _rounds(self, cells: Sequence[Cell]) -> Dict[str, List[CellRound]]:
+        found: Dict[str, List[CellRound]] = {cell.name: [] for cell in cells}
         for _round in range(self.wanted.blocks):
-            for cell in self.dice.sample(self.wanted.cells, len(self.wanted.cells)):
+            for cell in self.dice.sample(cells, len(cells)):
                 found[cell.name].append(self._round(cell))
         return found
 
@@ -126,35 +146,78 @@ class Acceptance:
         return CellRound(tuple(sides[0]), tuple(sides[1]))
 
     def _block(self, cell: Cell, node: Node, fraction: float) -> ReadBlock:
-        place = cell_place(cell, node_path(node), node.size, fraction)
-        seconds = self.wanted.block_seconds
+        span = discard.owned(node.size) if self.device else Span(0, node.size)
+        place = cell_place(cell, node_path(node), span, fraction)
+        seconds, ramp = self.wanted.block_seconds, 0.0 if cell.writes else self.ramp
+        if cell.state == FRESH and self.device is not None:
+            written_drive.empty(self.device)
+        argv = cell_argv(self.fio, cell, place, seconds, ramp, written_drive.mark_of(node), most_of_block(span))
         with told_if_gone([node.name]):
-            out, busy = run_fio(cell_argv(self.fio, cell, place, seconds, self.ramp), self.ramp, seconds, "%s of %s" % (cell.name, place.path))
+            out, busy = run_fio(argv, ramp, seconds, "%s of %s" % (cell.name, place.path))
             found = measure_fio.parse_output(out, [place])
-        self.read_bytes += round(found.bytes * (1 + self.ramp / seconds))
-        return ReadBlock(judge.block_rate(cell, out, seconds), read_bins(out, "read"), busy, found.busiest)
+        moved = round(found.bytes * (1 + ramp / seconds))
+        if cell.writes:
+            self.written_bytes += moved
+        else:
+            self.read_bytes += moved
+        return ReadBlock(judge.block_rate(cell, out, seconds), merge_bins([read_bins(out, side) for side in cell.sides]), busy, found.busiest)
+
+    @contextlib.contextmanager
+    def held(self, run: Runner) -> Iterator[None]:
+        """Hold the drive where it may be written to."""
+        if not self.wanted.serial:
+            yield
+            return
+        with written_drive.hold_drive(run, self.nodes[0], self.wanted.serial) as device:
+            self.device = device
+            yield
+        self.device = None
 
 
-def accept_drive(device: str, incumbent: str, wanted: Options, check: bool) -> AcceptanceResult:
-    """Measure a drive, and judge it. With *check* nothing is read of it."""
+def accept_drive(run: Runner, params: Mapping[str, Any], wanted: Options, check: bool) -> AcceptanceResult:
+    """Measure the drive that a module's parameters name, and judge it. With *check* nothing of it is measured."""
     began = time.monotonic()
     nodes = sysfs.read_nodes()
-    found = find_drives(nodes, device, incumbent, wanted)
-    dice = random.Random()
-    work = Acceptance(found, wanted, dice)
+    found = find_drives(nodes, params["device"], params["incumbent"], wanted)
+    work = Acceptance(found, wanted, random.Random())
     shown = [_identity(nodes, node) for node in found]
+    told_serial = params["steady"].get("serial")
+    if told_serial and told_serial != shown[0]["serial"]:
+        raise PlumblineError("steady: it is of the drive %s; measured is %s" % (str(told_serial)[:60], shown[0]["serial"]))
+    wear = written_drive.cost(found[0], wanted, params) if wanted.serial else ""
     if check:
-        each = "%d rounds of %s" % (wanted.blocks, ", ".join(cell.name for cell in wanted.cells))
-        plan = "check mode: nothing was read. %s would be read for about %.0f s: %s" % (" and ".join(map(node_path, found)), work.expected, each)
-        return AcceptanceResult(INCONCLUSIVE, [plan], [], shown[0], (shown[1:] or [{}])[0], {}, 0, 0.0, [plan])
-    sides = [Sampled(node.name, blank_share(node_path(node), node.size, dice)) for node in found]
+        if wanted.serial:
+            written_drive.examine(run, found[0], wanted.serial)
+        return _expected(work, shown, wear)
+    with work.held(run):
+        rounds = work.measure()
+        sides = [Sampled(node.name, blank_share(node_path(node), node.size, work.dice)) for node in found]
+    return _judged(work, rounds, shown, sides, wear, began)
+
+
+def _expected(work: Acceptance, shown: List[Dict[str, Any]], wear: str) -> AcceptanceResult:
+    """What would be measured."""
+    each = "%d rounds of %s" % (work.wanted.blocks, ", ".join(cell.name for cell in work.wanted.cells))
+    names = " and ".join(map(node_path, work.nodes))
+    plan = "check mode: nothing was measured. %s would be measured for about %.0f s: %s" % (names, work.expected, each)
+    lines = [plan, wear] if wear else [plan]
+    return AcceptanceResult(INCONCLUSIVE, lines, [], shown[0], (shown[1:] or [{}])[0], {}, 0, 0, wear, 0.0, lines)
+
+
+def _judged(
+    work: Acceptance, rounds: Dict[str, List[CellRound]], shown: List[Dict[str, Any]], sides: List[Sampled], wear: str, began: float
+) -> AcceptanceResult:
+    wanted = work.wanted
     drive, other = (sides + [Sampled()])[:2]
-    rounds = work.measure()
-    judged = [judge.judge_cell(cell, rounds[cell.name], wanted, drive, other) for cell in wanted.cells]
-    verdict, reasons = judge.judge_cells(judged)
-    cells = [judge.cell_as_dict(one) for one in judged]
-    load = judge.headroom(judged, wanted)
-    ending = ["headroom: %s is %s times (%s to %s) the %s" % (load["cell"], load["headroom"], load["low"], load["high"], wanted.demand.text)] if load else []
+    cells_found = [judge.judge_cell(cell, rounds[cell.name], wanted, drive, other) for cell in wanted.cells]
+    if wanted.steady:
+        cells_found.append(judge.judge_cell(STEADY_CELL, judge.steady_rounds(wanted), wanted, drive, other))
+    verdict, reasons = judge.judge_cells(cells_found)
+    cells = [judge.cell_as_dict(one) for one in cells_found]
+    loads = judge.headrooms(cells_found, wanted)
+    ending = [judge.headroom_line(load, wanted) for load in loads]
+    if work.written_bytes:
+        ending.append("written: %s, %.2f of the drive; it was left blank" % (human(work.written_bytes), work.written_bytes / work.nodes[0].size))
     for side, told in zip(sides, shown):
         told["blank"] = round(side.blank, 3)
     return AcceptanceResult(
@@ -163,10 +226,12 @@ def accept_drive(device: str, incumbent: str, wanted: Options, check: bool) -> A
         cells=cells,
         drive=shown[0],
         incumbent=(shown[1:] or [{}])[0],
-        workload=load,
+        workload=(loads or [{}])[0],
         read_bytes=work.read_bytes,
+        written_bytes=work.written_bytes,
+        wear=wear,
         seconds=time.monotonic() - began,
-        report=judge.report_acceptance(node_path(found[0]), other, drive, cells, [*ending, *reasons, "verdict: " + verdict]),
+        report=judge.report_acceptance(node_path(work.nodes[0]), other, drive, cells, [*ending, *reasons, "verdict: " + verdict]),
     )
 
 

@@ -107,7 +107,13 @@ def most_written(capacity: int, options: Options) -> int:
 def check_wear(capacity: int, options: Options, params: Mapping[str, Any]) -> str:
     """What the run may cost, in one line. Raises PlumblineError where that is more than a share of the rated writes, and nobody has accepted it."""
     most = most_written(capacity, options)
-    told = "it writes %s at most (one fill of %s in sequence, and up to %g at random)" % (human(most), human(capacity), options.max_fills)
+    parts = "one fill of %s in sequence, and up to %g at random" % (human(capacity), options.max_fills)
+    return accept_cost(most, parts, params)
+
+
+def accept_cost(most: int, parts: str, params: Mapping[str, Any]) -> str:
+    """What writing *most* bytes costs the drive, in one line with its *parts*. Raises PlumblineError as check_wear() does."""
+    told = "it writes %s at most (%s)" % (human(most), parts)
     rated = params["terabytes_written"] * 10**12
     if rated < 0:
         raise PlumblineError("terabytes_written: %d; wanted the drive's rated endurance (TBW)" % params["terabytes_written"])

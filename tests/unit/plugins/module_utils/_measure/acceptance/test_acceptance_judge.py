@@ -92,7 +92,7 @@ def test_against_a_record(ratio):
 
 @pytest.mark.parametrize("first, second", list(itertools.product([0.5, 0.9, 1.5], repeat=2)))
 def test_of_several_comparisons_the_worst_decides(first, second):
-    wanted = Options(floors={CELL.name: 1000.0}, demand=Demand(CELL.name, 1000.0 * first / second, "x"))
+    wanted = Options(floors={CELL.name: 1000.0}, demands=(Demand(CELL.name, 1000.0 * first / second, "x"),))
     found = judged(paired(spread(first, 0.001)), wanted, incumbent=INCUMBENT)
     told = [by_interval(first, 0.001, 0.9), by_interval(first, 0.001, 1.0), by_interval(second, 0.001, 1.0)]
     assert found.verdict == worst(told)
@@ -156,12 +156,12 @@ def test_required_cells_alone_decide(verdicts, required):
 
 @pytest.mark.parametrize("needed", [(), (OTHER.name,), (CELL.name,)])
 def test_the_cell_of_a_workload_is_always_required(needed):
-    wanted = Options(demand=Demand(CELL.name, 500.0, "500 random reads/s of 4 KiB"), required=needed)
+    wanted = Options(demands=(Demand(CELL.name, 500.0, "500 random reads/s of 4 KiB"),), required=needed)
     found = judged(alone(spread(1000.0, 0.001)), wanted)
     assert found.required and found.verdict == PASS
-    load = judge.headroom([found], wanted)
+    (load,) = judge.headrooms([found], wanted)
     assert (load["cell"], load["floor"], load["headroom"]) == (CELL.name, 500, 2.0) and load["low"] < 2 < load["high"]
-    assert judge.headroom([found], Options()) == {}
+    assert judge.headrooms([found], Options()) == []
 
 
 # --- what is returned and printed -------------------------------------------------------------------------------------------------------

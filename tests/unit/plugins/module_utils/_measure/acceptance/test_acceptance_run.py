@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 from collections import Counter
 
 import pytest
@@ -154,6 +155,7 @@ def call(monkeypatch):
         result = {}
 
         class Module:
+            get_bin_path = staticmethod(shutil.which)
             params = {"incumbent": "", **{name: spec.get("default") for name, spec in ARGUMENTS.items()}, **options}
             check_mode = check
             exit_json = fail_json = staticmethod(lambda **found: result.update(found))
@@ -223,7 +225,7 @@ def test_check_mode_reads_nothing(drives, call, monkeypatch):
     monkeypatch.setattr(run, "blank_share", lambda *asked: pytest.fail("it was read"))
     found = call(check=True, device="/dev/sda", incumbent="/dev/sdb")
     assert drives[1] == [] and (found["verdict"], found["cells"], found["read_bytes"]) == ("inconclusive", [], 0)
-    assert "/dev/sda and /dev/sdb would be read for about 400 s" in found["report"][0]
+    assert "/dev/sda and /dev/sdb would be measured for about 400 s" in found["report"][0]
 
 
 @pytest.mark.parametrize(
