@@ -38,6 +38,12 @@ CASES = {
     "never": ([result("fail")], ["/dev/sdb"], {"fail_if": "never"}, True),
     "broken": ([BROKEN, result("pass")], ["/dev/sdb", "/dev/sdc"], {}, False),
     "broken_never": ([BROKEN], ["/dev/sdb"], {"fail_if": "never"}, True),
+    "written": (
+        [result("pass"), result("pass")],
+        ["/dev/sdb", "/dev/sdc"],
+        {"writes": {"/dev/sdb": {"serial": "S1", "terabytes_written": 700}}, "steady": {"/dev/sdb": {"verdict": "pass"}}},
+        True,
+    ),
     "none": ([], [], {}, True),
     "mistyped": ([], ["/dev/sdb"], {"incumbant": "/dev/sda"}, False),
 }
@@ -85,7 +91,9 @@ def test_each_drive_is_called_once_with_the_options(played):
         name: [] if name == "mistyped" else case[1] for name, case in CASES.items()
     }, said
     assert calls["sound/1"] == [["acceptance", {"device": "/dev/sdb", "writes": False, **OPTIONS}]]
-    assert calls["slow"] == [["acceptance", {"device": "/dev/sdb"}]]
+    assert calls["slow"] == [["acceptance", {"device": "/dev/sdb", "writes": False}]]
+    written = {"device": "/dev/sdb", "writes": True, "serial": "S1", "terabytes_written": 700, "steady": {"verdict": "pass"}}
+    assert calls["written"] == [["acceptance", written], ["acceptance", {"device": "/dev/sdc", "writes": False}]]
 
 
 def test_records_and_the_report(played):

@@ -28,14 +28,15 @@ def node(devno, kind="disk", size=64 * MIB, logical=512, **more):
     return Node(devno, NAMES[devno], kind, size, Limits(logical, logical, logical, 0, 0), **more)
 
 
+# sda and sdb are so large that two places drawn on them are never the same.
 # sda with a partition and a volume on it; sdb, and sdc as another path to it; sdd too small; sde with blocks of 16 KiB; two namespaces of one SSD.
 NODES = {
     one.devno: one
     for one in (
-        node("8:0", identity=Identity(wwid="naa.5000000000000a01", serial="SA1", model="A", firmware="F1")),
+        node("8:0", size=64 << 30, identity=Identity(wwid="naa.5000000000000a01", serial="SA1", model="A", firmware="F1")),
         node("8:1", "part", parent="8:0", segments=(Segment(0, 64 * MIB, "part", 0, (("8:0", MIB),)),)),
         node("253:0", "lvm", slaves=("8:1",), title="vg-lv"),
-        node("8:16", identity=Identity(wwid="naa.5000000000000b02", serial="SB2", model="B")),
+        node("8:16", size=64 << 30, identity=Identity(wwid="naa.5000000000000b02", serial="SB2", model="B")),
         node("8:32", identity=Identity(wwid="naa.5000000000000b02", serial="SB2", model="B")),
         node("8:48", size=15 * MIB, identity=Identity(serial="SD4", model="D")),
         node("8:64", logical=16384, identity=Identity(serial="SE5", model="E")),
