@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.amplification import amplification_at, ratio_for
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import amplification_at, ratio_for
 
 USUAL_HIDDEN = 0.07
 MOST_RESERVED = 0.5

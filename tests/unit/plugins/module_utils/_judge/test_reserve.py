@@ -5,12 +5,12 @@ import math
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.amplification import (
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import (
     amplification_at,
     counted_amplification,
     ratio_for,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.reserve import (
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import (
     EVERYTHING_RANDOM,
     MOST_RUNS,
     Workload,
