@@ -31,6 +31,8 @@ options:
         nearest valid key.
       - The role P(plumbline.ssd.provision#role) lists the keys, at O(plumbline.ssd.provision#role:main:plumbline_stacks). The collection's
         guide on specs describes them.
+      - If C(reserve) of a stack is a mapping, the module computes the reserve of devices that are still to be partitioned, and RV(report) says
+        what it came to. On a stack that stands, the target gives a finding of the layer C(reserve), and no step.
     type: list
     elements: dict
     required: true
@@ -137,6 +139,18 @@ EXAMPLES = r"""
           - {name: wal, size: 20%, mount: /data02}
   become: true
   register: plan
+
+- name: Plan one drive with a reserve for a life of five years
+  plumbline.ssd.stack_plan:
+    stacks:
+      - name: archive
+        devices: [nvme-MODEL_SERIAL3]
+        layout: linear
+        reserve: {target: {years: 5, tbw: 1.2PB}}
+        workload: {writes_per_day: 0.15, random: 80%}
+        volumes:
+          - {name: data, mount: /archive}
+  become: true
 
 - name: Show the steps that remain
   ansible.builtin.debug:
@@ -272,7 +286,8 @@ health:
   type: dict
 findings:
   description:
-    - The findings of all stacks. For a stack that is still to be built, these are the findings of the layer C(link) on its devices.
+    - The findings of all stacks. For a stack that is still to be built, these are the findings of the layer C(link) on its devices. The
+      layer C(reserve) compares the reserve of a stack that stands with its target.
   returned: success
   type: list
   elements: dict

@@ -17,6 +17,7 @@ TIB = 1 << 40
 _OTHER_UNITS = ("PiB", "EiB")
 _UNITS = {"B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB, "TiB": TIB}
 _SIZE = re.compile(r"^([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)$")
+_WRITTEN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(TB|PB)")
 _PERCENT = re.compile(r"^([0-9]+(?:\.[0-9]+)?)\s*%$")
 
 # Longest number that a size may have: 2^63 bytes is the largest device that Linux can address.
@@ -50,6 +51,15 @@ def parse_size(text: Union[str, int], where: str, share: bool = False) -> int:
     if numerator // scale >= _MAX_BYTES:
         raise PlumblineError("%s: '%s' is larger than any device can be (8 EiB)" % (where, text))
     return numerator // scale
+
+
+def parse_written(text: object, where: str) -> int:
+    """Read what a drive is rated for, such as ``1.2PB``, as data sheets say it: in decimal units, which name no size on a device here. Returns bytes."""
+    found = _WRITTEN.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= 32 else None
+    number = int(float(found.group(1)) * {"TB": 10**12, "PB": 10**15}[found.group(2)]) if found else 0
+    if not 0 < number < 10**21:
+        raise PlumblineError("%s: '%s' does not fit; wanted the TBW of the data sheet, a number with TB or PB, for example 1.2PB" % (where, text))
+    return number
 
 
 def _closest_unit(unit: str) -> str:

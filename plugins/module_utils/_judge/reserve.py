@@ -18,6 +18,7 @@ MOST_RESERVED = 0.5
 MOST_RUNS = 4
 _NEAR = 0.02  # reserves that differ by less are one
 _DAYS = 365.25
+_ANY_AMPLIFICATION = 1e9  # where so much is allowed, no reserve is needed
 
 
 class Workload(NamedTuple):
@@ -54,26 +55,37 @@ def reserve_for_amplification(wanted: float, hidden: float = USUAL_HIDDEN, workl
         return Reserve(0.0, 1.0)
     if not 1 < wanted < math.inf:
         raise PlumblineError("wa: %g; wanted a number above 1: less than what the host writes cannot be written" % wanted)
-    share = max(1 - (1 + hidden) / ratio_for(1 + (wanted - 1) / workload.random), 0.0)
+    return _reserve(wanted, hidden, workload, "wa: %g needs" % wanted)
+
+
+def _reserve(wanted: float, hidden: float, workload: Workload, told: str) -> Reserve:
+    if workload.random == 0:
+        return Reserve(0.0, 1.0)
+    share = max(1 - (1 + hidden) / ratio_for(min(1 + (wanted - 1) / workload.random, _ANY_AMPLIFICATION)), 0.0)
     if share > MOST_RESERVED:
-        raise PlumblineError("wa: %g needs a reserve of %.0f %%; at most %.0f %% are sensible; buy a larger drive" % (wanted, 100 * share, 100 * MOST_RESERVED))
+        text = "%s a reserve of %.0f %%; at most %.0f %% are sensible; buy a larger drive"
+        raise PlumblineError(text % (told, 100 * share, 100 * MOST_RESERVED))
     return Reserve(share, expected_amplification(share, hidden, workload))
 
 
 def reserve_for_years(years: float, cycles: float, hidden: float = USUAL_HIDDEN, workload: Workload = EVERYTHING_RANDOM) -> Reserve:
-    """The smallest reserve with which the flash lasts so long. *cycles*: bytes that the flash takes, in capacities of the drive."""
+    """The smallest reserve with which the flash lasts so long. *cycles*: bytes that the flash takes, in capacities of the drive.
+
+    Raises PlumblineError where it would not last so long even without amplification, or where more than half would have to go.
+    """
     _check(hidden, workload)
     if not 0 < years < math.inf or not 0 < cycles < math.inf:
         raise PlumblineError("years: %g with %g cycles; wanted numbers above 0" % (years, cycles))
     if workload.writes_per_day == 0:
         return Reserve(0.0, 1.0)
-    allowed = cycles / (years * _DAYS * workload.writes_per_day)
+    allowed = min(cycles / (years * _DAYS * workload.writes_per_day), _ANY_AMPLIFICATION)
     if allowed < 1 or (allowed == 1 and workload.random > 0):
         raise PlumblineError(
             "years: %g with %g writes a day need %.0f cycles even without amplification; the drive has %.0f"
             % (years, workload.writes_per_day, cycles / allowed, cycles)
         )
-    return reserve_for_amplification(allowed, hidden, workload)
+    text = "years: %g with %g writes a day allow a write amplification of %.3g, which needs"
+    return _reserve(allowed, hidden, workload, text % (years, workload.writes_per_day, allowed))
 
 
 def _check(hidden: float, workload: Workload) -> None:

@@ -274,14 +274,18 @@ def data_alignment(geometry: Geometry) -> int:
     return round_up(START_UNIT, geometry.grain_bytes)
 
 
+def reserved_bytes(size_bytes: int, reserve: Mapping[str, float]) -> int:
+    """What a reserve of ``{'percent': p}`` or ``{'bytes': n}`` asks for, rounded up."""
+    return int(reserve["bytes"]) if "bytes" in reserve else -int(-size_bytes * reserve.get("percent", 0.0) // 100)
+
+
 def partition_end(size_bytes: int, reserve: Mapping[str, float], geometry: Geometry) -> int:
     """The first byte after the partition, so that start..end is a whole number of grains.
 
     *reserve* is ``{'percent': p}`` or ``{'bytes': n}`` left free at the end. The last MiB is never used:
     it holds the backup table (33 sectors) and room for a replacement drive that is a few sectors smaller.
     """
-    kept = int(reserve["bytes"]) if "bytes" in reserve else -int(-size_bytes * reserve.get("percent", 0.0) // 100)
-    usable = size_bytes - max(kept, START_UNIT)
+    usable = size_bytes - max(reserved_bytes(size_bytes, reserve), START_UNIT)
     start = partition_start(geometry)
     # Extents are counted in MiB; ending the partition on one keeps legs of slightly different sizes equal.
     unit = lcm(START_UNIT, geometry.grain_bytes)

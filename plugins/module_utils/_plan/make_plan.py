@@ -22,6 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._plan.packages impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.partitions import choose_sizes, plan_partitions
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Leg, Plan, StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.refusals import refuse
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.reserves import choose_reserves, judge_reserves
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.write_caches import plan_caches_of_stacks, step_tools
 
@@ -57,7 +58,9 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
             judge_mounts(plan, seen)
         return
     seen = judge_erase.as_erased(seen, [leg.devno for leg in plan.legs if leg.erase])
+    choose_reserves(plan, seen)
     choose_sizes(plan, seen)
+    judge_reserves(plan, seen)
     plan_partitions(plan, seen)
     judge_mounts(plan, seen)
     plan.planned.append("partition")

@@ -24,6 +24,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import N
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.ownership import partition_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Leg, StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.refusals import refuse, refuse_rebuild
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.reserves import keep_standing
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Volume
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import PartitionDevice, partition_step
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.volumes import part_path, partition_guid
@@ -43,7 +44,8 @@ def choose_sizes(plan: StackPlan, seen: Observation) -> None:
         if spec.stripe_bytes:
             check_stripe(spec.stripe_bytes, plan.grain)
         plan.stripe = spec.stripe_bytes or auto_stripe(plan.grain)
-    ends = [partition_end(seen.nodes[leg.devno].size, spec.reserve, leg.geometry) for leg in legs]
+    reserves = [{"bytes": leg.wanted.kept} if leg.wanted else spec.reserve for leg in legs]
+    ends = [partition_end(seen.nodes[leg.devno].size, reserve, leg.geometry) for leg, reserve in zip(legs, reserves)]
     for leg, end in zip(legs, ends):
         leg.start = partition_start(leg.geometry)
         leg.size = end - leg.start
@@ -51,6 +53,8 @@ def choose_sizes(plan: StackPlan, seen: Observation) -> None:
         smallest = min(leg.size for leg in legs)
         for leg in legs:
             leg.size = smallest
+    if spec.goal:
+        keep_standing(plan, seen)
     for leg in legs:
         if leg.size < 16 * MIB:
             node = seen.nodes[leg.devno]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import Finding
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons import Reason
@@ -13,6 +13,19 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Node, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack, Volume
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import merge_mount_steps
+
+
+class WantedReserve(NamedTuple):
+    """What a goal comes to on a device: a share and as many bytes, why, and the write amplification that is expected with it."""
+
+    share: float
+    kept: int
+    why: str
+    amplification: str
+
+    @property
+    def text(self) -> str:
+        return "%.1f %% (%s)" % (100 * self.share, self.why)
 
 
 @dataclass
@@ -31,6 +44,9 @@ class Leg:
     removes: List[str] = field(default_factory=list)  # what goes then
     doubts: List[Reason] = field(default_factory=list)  # against it, unless what it holds is a table of ours that was cut off
     misfit: List[Reason] = field(default_factory=list)  # an erase was asked for, of other contents than these
+    wanted: Optional[WantedReserve] = None  # what the goal of the reserve comes to here
+    fault: str = ""  # why it comes to nothing, on a leg that stands
+    reserve_words: str = ""  # of the reserve, for people
 
 
 @dataclass
@@ -42,7 +58,8 @@ class StackPlan:
     steps: List[Dict[str, Any]] = field(default_factory=list)
     refusals: List[str] = field(default_factory=list)
     warnings: List[str] = field(default_factory=list)
-    findings: List[Finding] = field(default_factory=list)  # on devices that nothing of ours stands on yet
+    findings: List[Finding] = field(default_factory=list)  # on devices that nothing of ours stands on yet, and on the reserve of those that stand
+    notes: List[str] = field(default_factory=list)  # for the report
     stripe: int = 0
     extent: int = 0
     grain: int = 0

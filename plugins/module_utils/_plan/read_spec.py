@@ -13,12 +13,13 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, check_keys, check_unique, choice, flag, kind, match_text, strings
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import Faults, PlumblineError, nearest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, TIB, human, is_percent, is_power_of_two, parse_share, parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, TIB, human, is_power_of_two, parse_size
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import POWER_CUT, STALE
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import UNKNOWN_OPTIONS
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import MAX_GRAIN
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_reserve import read_reserve
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_volumes import read_volumes
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Erase, Override, Selector, Stack, Volume
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Erase, Override, ReserveGoal, Selector, Stack, Volume
 
 VARIABLES = (
     *("plumbline_stacks", "plumbline_verify", "plumbline_install", "plumbline_hosts", "plumbline_health", "plumbline_monitor", "plumbline_audit"),
@@ -51,7 +52,7 @@ _TEST_IDENTITY = re.compile(r"[A-Za-z0-9_.:+=,@#%-]{1,200}")
 _DEVICE = re.compile(r"(?:[A-Za-z0-9_.:+=,@#% -]|\\x[0-9a-f]{2}|[^\x00-\x7f]){1,255}")
 _STACK_KEYS = (
     "name", "devices", "layout", "reserve", "stripe_size", "extent_size", "geometry", "volumes", "accept", "blank_proof",
-    "write_cache", "power_loss_protection", "erase", "discard",
+    "write_cache", "power_loss_protection", "erase", "discard", "workload",
 )  # fmt: skip
 _SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
 _DEVICE_KEYS = ("path", "test_identity")
@@ -97,6 +98,8 @@ def _read_stack(raw: Any, where: str) -> Stack:
     no_devices: Tuple[Tuple[DeviceName, ...], Optional[Selector]] = ((), None)
     no_volumes: Tuple[Volume, ...] = ()
     devices, selector = faults.take(no_devices, _read_devices, entry["devices"], where + ".devices") if "devices" in entry else no_devices
+    no_reserve: Tuple[Mapping[str, float], Optional[ReserveGoal]] = ({}, None)
+    reserve, goal = faults.take(no_reserve, read_reserve, entry.get("reserve", "10%"), entry.get("workload"), where)
     no_words: List[str] = []
     words = faults.take(no_words, strings, entry.get("accept", []), where + ".accept")
     accept = tuple(filter(None, [faults.take("", choice, word, ACCEPTABLE, where + ".accept") for word in words]))
@@ -106,7 +109,7 @@ def _read_stack(raw: Any, where: str) -> Stack:
         devices=devices,
         selector=selector,
         layout=layout,
-        reserve=faults.take({}, _read_reserve, entry.get("reserve", "10%"), where + ".reserve"),
+        reserve=reserve,
         stripe_bytes=faults.take(0, _auto_size, entry.get("stripe_size", "auto"), where + ".stripe_size"),
         extent_bytes=faults.take(0, _auto_size, entry.get("extent_size", "auto"), where + ".extent_size"),
         overrides=faults.take((), _read_overrides, entry.get("geometry", []), where + ".geometry"),
@@ -118,6 +121,7 @@ def _read_stack(raw: Any, where: str) -> Stack:
         power_loss_protection=faults.take((), _read_serials, entry.get("power_loss_protection", []), where + ".power_loss_protection"),
         erase=faults.take((), _read_erase, entry.get("erase", []), where + ".erase"),
         discard=faults.take(True, flag, entry.get("discard", True), where + ".discard"),
+        goal=goal,
     )
     if not faults.lines:  # what contradicts what is told where each is right by itself
         _check_layout(stack, entry, where, faults)
@@ -248,17 +252,6 @@ def _read_selector(raw: Any, where: str) -> Selector:
         min_bytes=low,
         max_bytes=high,
     )
-
-
-def _read_reserve(raw: Any, where: str) -> Mapping[str, float]:
-    if raw in (0, "0", "0%") and not isinstance(raw, bool):
-        return {"percent": 0.0}
-    if is_percent(raw):
-        share = parse_share(raw, where)
-        if share > 90:
-            raise PlumblineError("%s: %s leaves too little of the device; wanted at most 90%%" % (where, raw))
-        return {"percent": share}
-    return {"bytes": parse_size(raw, where, share=True)}
 
 
 def _auto_size(raw: Any, where: str) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import EVERYTHING_RANDOM, USUAL_HIDDEN, Workload
 
 # mke2fs makes no journal in less than 2,048 blocks, and says so only in passing (e2fsprogs, ext2fs_default_journal_size()).
 MIN_VOLUME = 8 * MIB
@@ -35,6 +36,27 @@ class Erase(NamedTuple):
 
     serial: str
     signature: str
+
+
+class MeasuredReserve(NamedTuple):
+    """A *share* of the capacity that was measured to be enough, on drives of one model and firmware, and the write amplification with it (0: not counted)."""
+
+    model: str
+    firmware: str
+    share: float
+    wa: float = 0.0
+
+
+class ReserveGoal(NamedTuple):
+    """What a reserve is to be enough for. Exactly one of *wa*, *years* and *measured* counts; *rated*: bytes that a drive may be written, for *years*."""
+
+    wa: float = 0.0
+    years: float = 0.0
+    measured: Optional[MeasuredReserve] = None
+    rated: int = 0
+    hidden: float = USUAL_HIDDEN
+    hidden_is_known: bool = False
+    workload: Workload = EVERYTHING_RANDOM
 
 
 class Override(NamedTuple):
@@ -89,6 +111,7 @@ class Stack(NamedTuple):
     power_loss_protection: Tuple[str, ...] = ()  # serials of drives of which the operator states it
     erase: Tuple[Erase, ...] = ()
     discard: bool = True  # its devices, when they are partitioned
+    goal: Optional[ReserveGoal] = None  # instead of *reserve*, which is empty then
 
     @property
     def grouped(self) -> bool:

@@ -26,7 +26,8 @@ def draw_wanted(plan: StackPlan, seen: Observation) -> List[str]:
         node = seen.nodes[leg.devno]
         lines.append("  %s  %s  %s  %s" % (node.name, node.identity.model or node.kind, node.identity.serial or "-", human(node.size)))
         lines.append("    %s + %s  partition %s" % (human(leg.start), human(leg.size), partition_name(spec.name, leg.index)))
-        lines.append("    %s at the end  reserve" % human(node.size - leg.start - leg.size))
+        words = " " + leg.reserve_words if leg.reserve_words else ""
+        lines.append("    %s at the end  reserve%s" % (human(node.size - leg.start - leg.size), words))
     if spec.grouped:
         lines.append("  VG %s  extents of %s, data at %s of each partition" % (spec.name, human(plan.extent), human(plan.data_start)))
     for number, volume in enumerate(spec.volumes):
@@ -90,13 +91,15 @@ def steps_report(plan: Plan) -> List[str]:
     """One line a step."""
     if not plan.stacks:
         return ["plumbline_stacks names no stack: nothing to do"]
+    notes = [note for stack in plan.stacks for note in stack.notes]
     if not plan.steps:
-        return ["as asked: no step is left"]
+        return ["as asked: no step is left", *notes]
     lines = []
     for number, step in enumerate(plan.steps, 1):
         lines.append("step %d: %s" % (number, step["summary"]))
         for device in step["devices"] if step["action"] == "partition" else ():
             lines += ["  erases of %s (%s): %s" % (device["device"], device["serial"], what) for what in device["removes"]]
+    lines += notes
     fresh = [mount["path"] for step in plan.steps if step["action"] == "mount" for mount in step["mounts"] if "mounted" in mount["changes"]]
     if fresh:
         lines.append("give a database a directory below %s, not the mount point itself, which holds lost+found" % " or ".join(fresh))

@@ -41,7 +41,7 @@ CHECKS: Mapping[str, Check] = {
 
 # What else there is to do about a layer that is off; of a device, what is wanted says it all.
 _TODO_OF_LAYER = {"filesystem": "tune2fs -E stride=…,stripe_width=… sets both, and moves no data.", "device": "", "stack": ""}
-_LAYERS = {"drive": "drives", "stack": "drives", "link": "link", "trim": "trim", **dict.fromkeys(DURABILITY, "durability")}
+_LAYERS = {"drive": "drives", "stack": "drives", "link": "link", "trim": "trim", "reserve": "steady_state", **dict.fromkeys(DURABILITY, "durability")}
 WEAR_RULES = ("wear", "endurance", "life", "pre_eol", "spare")
 
 

@@ -71,8 +71,17 @@ STACKS = [
             {"name": "y", "mount": "/y", "required_by": ["a.service"], "selinux_context": "a:b:c:s0"},
         ],
     },
+    {
+        "name": "aim", "devices": ["nvme-FLASH_3"], "layout": "linear", "volumes": [{"name": "a"}],
+        "reserve": {"target": {"years": 5, "tbw": "1.2PB", "hidden": "13.6%"}}, "workload": {"writes_per_day": 0.1, "random": "80%"},
+    },
+    {
+        "name": "pin", "devices": ["nvme-FLASH_4"], "layout": "linear", "volumes": [{"name": "p"}],
+        "reserve": {"measured": {"model": "M", "firmware": "1.0", "share": 0.12, "hidden": 0.07, "wa": 3.0}}, "workload": {"random": 0},
+    },
     {"name": "two", "devices": {"model": "MZ*", "count": 1, "min_size": "1GiB", "max_size": "2TiB"}, "layout": "separate", "volumes": [{"name": "z"}]},
 ]
+AIMS = [{"target": {"wa": 3}}, {"measured": {"model": "Flash 9000", "firmware": "1.0", "share": 0.12}}]
 VERIFY = {
     "policy": "always", "inconclusive": "warn", "fetch": "/tmp", "offset_sweep": {"max_grain": "16KiB", "error": 0.01, "table": True},
     "throughput": {"min_share": 0.9, "span": "1GiB", "max_seconds": 60}, "sync_latency": {"rows": ["fsync"], "min_ops": {"fsync": 10}},
@@ -296,7 +305,7 @@ def fuzz_spec_on_a_host(dice):
     """A spec that is taken is planned, or refused in lines."""
     host = Host()
     host.pair()
-    keys = damaged_tree(dice, {"volumes": STACKS[0]["volumes"], "reserve": "10%", "stripe_size": "auto"})
+    keys = damaged_tree(dice, {"volumes": STACKS[0]["volumes"], "reserve": dice.choice(["10%", *AIMS]), "stripe_size": "auto"})
     if not isinstance(keys, dict) or not all(isinstance(key, str) for key in keys):
         return
     plan = make_plan(spec(host, **keys), host.seen)

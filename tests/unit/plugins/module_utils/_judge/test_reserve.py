@@ -76,6 +76,10 @@ def test_a_share_of_sequential_writes_makes_the_reserve_smaller():
     assert expected_amplification(found.share, 0.07, half) == pytest.approx(2, rel=1e-6)
 
 
+def test_hardly_any_random_writes_need_no_reserve():
+    assert reserve_for_amplification(2, 0.0, Workload(1.0, 1e-300)).share < 1e-8
+
+
 @pytest.mark.parametrize("wa", [1, 1.5, 5])
 def test_without_random_writes_no_reserve_is_needed(wa):
     assert reserve_for_amplification(wa, 0.0, Workload(1.0, 0.0)) == (0.0, 1.0)
@@ -108,8 +112,11 @@ def test_years():
     assert reserve_for_years(5, 3000, 0.07, Workload(0.1, 1.0)).share == 0
     assert reserve_for_years(5, 3000, 0.0, Workload(0.0, 1.0)).share == 0
     assert reserve_for_years(5, 3000, 0.0, Workload(1.5, 0.0)) == (0.0, 1.0)
+    assert reserve_for_years(0.1, 1e300, 0.0, Workload(5e-324, 1.0)).share < 1e-8
     with pytest.raises(PlumblineError, match="5479 cycles even without"):
         reserve_for_years(5, 3000, 0.07, Workload(3.0, 1.0))
+    with pytest.raises(PlumblineError, match="years: 5 with 1.6 writes a day allow a write amplification of 1.03, which needs a reserve of 71 %"):
+        reserve_for_years(5, 3000, 0.07, Workload(1.6, 1.0))
 
 
 @pytest.mark.parametrize("years, cycles", [(0, 3000), (-1, 3000), (math.nan, 3000), (5, 0), (5, math.inf)])
