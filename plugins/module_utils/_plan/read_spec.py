@@ -98,12 +98,12 @@ def _read_stack(raw: Any, where: str) -> Stack:
     no_devices: Tuple[Tuple[DeviceName, ...], Optional[Selector]] = ((), None)
     no_volumes: Tuple[Volume, ...] = ()
     devices, selector = faults.take(no_devices, _read_devices, entry["devices"], where + ".devices") if "devices" in entry else no_devices
-    no_reserve: Tuple[Mapping[str, float], Optional[ReserveGoal]] = ({}, None)
-    reserve, goal = faults.take(no_reserve, read_reserve, entry.get("reserve", "10%"), entry.get("workload"), where)
     no_words: List[str] = []
     words = faults.take(no_words, strings, entry.get("accept", []), where + ".accept")
     accept = tuple(filter(None, [faults.take("", choice, word, ACCEPTABLE, where + ".accept") for word in words]))
     volumes = faults.take(no_volumes, read_volumes, entry["volumes"], name, layout, accept, where + ".volumes") if "volumes" in entry else no_volumes
+    no_reserve: Tuple[Mapping[str, float], Optional[ReserveGoal]] = ({}, None)
+    reserve, goal = faults.take(no_reserve, read_reserve, entry.get("reserve", "10%"), entry.get("workload"), where)
     stack = Stack(
         name=name,
         devices=devices,

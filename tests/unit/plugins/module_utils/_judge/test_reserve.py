@@ -115,7 +115,7 @@ def test_years():
     assert reserve_for_years(0.1, 1e300, 0.0, Workload(5e-324, 1.0)).share < 1e-8
     with pytest.raises(PlumblineError, match="5479 cycles even without"):
         reserve_for_years(5, 3000, 0.07, Workload(3.0, 1.0))
-    with pytest.raises(PlumblineError, match="years: 5 with 1.6 writes a day allow a write amplification of 1.03, which needs a reserve of 71 %"):
+    with pytest.raises(PlumblineError, match=r"years: 5 with 1\.6 writes a day allow a write amplification of 1\.03, which needs a reserve of 71 %"):
         reserve_for_years(5, 3000, 0.07, Workload(1.6, 1.0))
 
 
