@@ -261,7 +261,7 @@ cells:
       type: float
 drive:
   description:
-    - The drive, with C(device), C(model), C(serial), C(firmware), C(size_bytes), and C(blank), the share of sampled blocks that read as all
+    - The drive, with C(device), C(model), C(serial), C(firmware), C(size_bytes), C(link), and C(blank), the share of sampled blocks that read as all
       zeros or all ones.
   returned: success
   type: dict

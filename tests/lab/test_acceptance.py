@@ -160,17 +160,15 @@ def test_a_blank_drive_is_written_to_and_left_blank(bench: Bench, harness: Harne
 def test_a_measurement_that_was_cut_off_is_known_again(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
     """The drive holds our load, and is discarded by the next measurement. One foreign page in the load is refused, and nothing is written."""
     disk = filled["blank"]
-    options = {"device": disk.by_id, **QUICK, **WRITTEN, "cells": ["sync_write_4k_qd1"], "block_seconds": 0.5}
-    holds_load = f"! cmp -s -i 1048576:0 -n 4096 {disk.path} /dev/zero"
-    assert harness.cut("acceptance", options, 5.0)
-    harness.must(f"until ! pgrep -x fio; do sleep 0.1; done; {holds_load}")
-    harness.must(f"dd if=/dev/urandom of={disk.path} bs=1M count=1 seek=128 oflag=direct conv=notrunc status=none")
+    options = {"device": disk.by_id, **QUICK, **WRITTEN, "cells": ["sync_write_4k_qd1"]}
+    assert harness.cut("acceptance", {**options, "blocks": 20, "block_seconds": 5}, 15.0)
+    harness.must(f"until ! pgrep -x fio; do sleep 0.1; done; ! cmp -s -i 1048576:0 -n 4096 {disk.path} /dev/zero")
+    page = f"bs=4k count=1 oflag=direct conv=notrunc status=none of={disk.path} seek=1000"
+    harness.must(f"dd bs=4k count=1 skip=1000 status=none if={disk.path} of=/run/page; dd if=/dev/urandom {page}")
     with bench.untouched():
         assert_error(harness.module("acceptance", options), "refused: nothing was written")
-    harness.must(f"blkdiscard {disk.path}")
-    assert harness.cut("acceptance", options, 5.0)
-    harness.must(f"until ! pgrep -x fio; do sleep 0.1; done; {holds_load}")
-    found = harness.module("acceptance", options, timeout=590)
+    harness.must(f"dd if=/run/page {page}; rm /run/page")
+    found = harness.module("acceptance", {**options, "block_seconds": 0.5}, timeout=590)
     assert not found["failed"], said(found)
     harness.must(f"cmp -n {256 << 20} {disk.path} /dev/zero")
 

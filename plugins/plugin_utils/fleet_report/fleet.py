@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, LEVELS, MISSING, NONE, UNKNOWN, WARNING, rank, worst_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.peers import compare_drives
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import Found, HostReport, missing_host, read_record
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import counted, words
 
@@ -75,7 +76,7 @@ def make_fleet(records: Iterable[Mapping[str, Any]], expected: Sequence[str] = (
     for name in map(words, expected):
         if name not in hosts:
             hosts[name] = missing_host(name)
-    ordered = sorted(hosts.values(), key=_badness)
+    ordered = sorted(compare_drives(hosts.values()), key=_badness)
     columns = tuple(check for check in CHECKS if any(host.levels.get(check, NONE) not in (NONE, MISSING) for host in ordered) or check == "answer")
     made = words(time) if time else max((host.time for host in ordered), default="")
     return Fleet(words(title) if title else "State of the drives", made, tuple(ordered), columns)

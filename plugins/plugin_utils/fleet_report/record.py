@@ -77,13 +77,18 @@ class HostReport(NamedTuple):
     stacks: tuple[Mapping[str, Any], ...]
     measured: tuple[Measured, ...]
     steady: tuple[Mapping[str, Any], ...]
-    cells: tuple[Mapping[str, Any], ...]
+    accepted: tuple[Mapping[str, Any], ...]
     conditions: Mapping[str, str]
     raw: str
 
     @property
     def level(self) -> str:
         return worst_of(self.levels.values())
+
+    @property
+    def cells(self) -> tuple[Mapping[str, Any], ...]:
+        """The cells of all acceptances."""
+        return tuple(cell for one in self.accepted for cell in dicts(one.get("cells")))
 
 
 def has_ssd(devices: Iterable[Mapping[str, Any]], drives: Iterable[Mapping[str, Any]]) -> bool:
@@ -128,7 +133,7 @@ def read_record(record: Mapping[str, Any], raw_characters: int) -> HostReport:
         stacks=tuple(stacks),
         measured=tuple(measured),
         steady=tuple(one for one in modules["steady_state"] if _worked(one)),
-        cells=tuple(cell for one in modules["acceptance"] for cell in dicts(one.get("cells"))),
+        accepted=tuple(modules["acceptance"]),
         conditions=_conditions(record),
         raw=_raw(record, raw_characters),
     )

@@ -30,6 +30,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import N
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import share_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import levels_below
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import read_drive_links
 
 _SMALLEST = 16 * MIB
 _SAMPLES = 256
@@ -245,4 +246,5 @@ def _identity(nodes: Mapping[str, Node], node: Node) -> Dict[str, Any]:
         "serial": identity.serial,
         "firmware": identity.firmware,
         "size_bytes": node.size,
+        "link": ", ".join(link.text for link in read_drive_links(below[0])) if len(below) == 1 else "",
     }

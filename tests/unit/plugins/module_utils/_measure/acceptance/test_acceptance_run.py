@@ -59,6 +59,7 @@ def host(monkeypatch):
     monkeypatch.setattr(run, "resolve", resolve)
     monkeypatch.setattr(run.sysfs, "read_nodes", lambda: NODES)
     monkeypatch.setattr(run, "find_fio", lambda: "/usr/bin/fio")
+    monkeypatch.setattr(run, "read_drive_links", lambda node: ())
 
 
 @pytest.mark.parametrize(

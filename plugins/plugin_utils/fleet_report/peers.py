@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drives beside others of their kind: whose cells of an acceptance are far from the median of the fleet. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import INFO, WARNING, worst_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import Found, HostReport
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_number, dicts, words
+
+FEWEST = 5  # drives of a kind, or their median says nothing of it
+# Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993): 0.6745 (x - median) / MAD beyond 3.5. Alike drives differ by so little that a share
+# of the rate is asked for as well.
+FAR_SCORE = 3.5
+FAR_SHARE = 0.10
+_KIND = ("model", "firmware", "size_bytes", "link")
+_TODO = "Read the health, the link and the temperature of the drive, and measure it again beside another one of its kind."
+
+
+class _Figure(NamedTuple):
+    host: str
+    drive: str
+    value: float
+    unit: str
+
+
+def is_far(value: float, others: Sequence[float]) -> bool:
+    """Whether a value is far from the median of *others*, among which it is."""
+    middle = statistics.median(others)
+    spread = statistics.median([abs(one - middle) for one in others])
+    return abs(value - middle) > FAR_SHARE * middle and abs(value - middle) * 0.6745 > FAR_SCORE * spread
+
+
+def compare_drives(hosts: Iterable[HostReport]) -> list[HostReport]:
+    """The hosts, with what their drives' cells are beside those of their kind. Of a drive that was measured twice the last result counts."""
+    kept = list(hosts)
+    kinds: dict[tuple[str, ...], dict[str, _Figure]] = {}
+    for host in kept:
+        for one in host.accepted:
+            _take(kinds, host.host, one)
+    found: dict[str, list[Found]] = {}
+    for (name, *_kind), figures in kinds.items():
+        values = [one.value for one in figures.values()]
+        if len(values) < FEWEST:
+            continue
+        middle = statistics.median(values)
+        for one in figures.values():
+            if is_far(one.value, values):
+                level = WARNING if one.value < middle else INFO
+                told = f"{one.value:g} {one.unit}, {one.value / middle:.2f} of the median of {len(values)} drives of its kind"
+                wanted = f"{(1 - FAR_SHARE) * middle:g} to {(1 + FAR_SHARE) * middle:g} {one.unit}"
+                found.setdefault(one.host, []).append(Found("acceptance", level, "cell", f"{name} of {one.drive}", told, wanted, _TODO))
+    return [_with(host, found[host.host]) if host.host in found else host for host in kept]
+
+
+def _take(kinds: dict[tuple[str, ...], dict[str, _Figure]], host: str, result: Mapping[str, Any]) -> None:
+    drive = as_dict(result.get("drive"))
+    key = words(drive["serial"]) if drive.get("serial") else ""
+    if not key or not drive.get("model"):
+        return
+    for cell in dicts(result.get("cells")):
+        value = as_number(cell.get("value"))
+        if value is not None and value > 0:
+            kind = (words(cell.get("name")), words(cell.get("state")), *(words(drive.get(part)) for part in _KIND))
+            kinds.setdefault(kind, {})[key] = _Figure(host, words(drive.get("device")), value, words(cell.get("unit")))
+
+
+def _with(host: HostReport, more: Sequence[Found]) -> HostReport:
+    level = worst_of([host.levels.get("acceptance", INFO), *(one.level for one in more)])
+    return host._replace(findings=(*host.findings, *more), levels={**host.levels, "acceptance": level})
