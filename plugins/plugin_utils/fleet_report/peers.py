@@ -39,8 +39,8 @@ def compare_drives(hosts: Iterable[HostReport]) -> list[HostReport]:
     kept = list(hosts)
     kinds: dict[tuple[str, ...], dict[str, _Figure]] = {}
     for host in kept:
-        for one in host.accepted:
-            _take(kinds, host.host, one)
+        for result in host.accepted:
+            _take(kinds, host.host, result)
     found: dict[str, list[Found]] = {}
     for (name, *_kind), figures in kinds.items():
         values = [one.value for one in figures.values()]
