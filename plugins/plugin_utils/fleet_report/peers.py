@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import INFO, WARNING, worst_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import Found, HostReport
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_number, dicts, words
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_number, counted, dicts, words
 
 FEWEST = 5  # drives of a kind, or their median says nothing of it
 # Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993): 0.6745 (x - median) / MAD beyond 3.5. Alike drives differ by so little that a share
@@ -17,6 +17,7 @@ FEWEST = 5  # drives of a kind, or their median says nothing of it
 FAR_SCORE = 3.5
 FAR_SHARE = 0.10
 _KIND = ("model", "firmware", "size_bytes", "link")
+_WANTED = "within 10 % of the median"
 _TODO = "Read the health, the link and the temperature of the drive, and measure it again beside another one of its kind."
 
 
@@ -25,6 +26,13 @@ class _Figure(NamedTuple):
     drive: str
     value: float
     unit: str
+
+
+class _Far(NamedTuple):
+    """How far a figure is from the median, and in words."""
+
+    share: float
+    told: str
 
 
 def is_far(value: float, others: Sequence[float]) -> bool:
@@ -41,18 +49,19 @@ def compare_drives(hosts: Iterable[HostReport]) -> list[HostReport]:
     for host in kept:
         for result in host.accepted:
             _take(kinds, host.host, result)
-    found: dict[str, list[Found]] = {}
+    far: dict[tuple[str, str, str], list[_Far]] = {}
     for (name, *_kind), figures in kinds.items():
         values = [one.value for one in figures.values()]
-        if len(values) < FEWEST:
-            continue
-        middle = statistics.median(values)
+        middle = statistics.median(values) if len(values) >= FEWEST else 0.0
         for one in figures.values():
-            if is_far(one.value, values):
+            if middle and is_far(one.value, values):
                 level = WARNING if one.value < middle else INFO
-                told = f"{one.value:g} {one.unit}, {one.value / middle:.2f} of the median of {len(values)} drives of its kind"
-                wanted = f"{(1 - FAR_SHARE) * middle:g} to {(1 + FAR_SHARE) * middle:g} {one.unit}"
-                found.setdefault(one.host, []).append(Found("acceptance", level, "cell", f"{name} of {one.drive}", told, wanted, _TODO))
+                told = f"{one.value:g} {one.unit} in {name}, {one.value / middle:.2f} of the median of {len(values)} drives of its kind"
+                far.setdefault((one.host, one.drive, level), []).append(_Far(abs(one.value / middle - 1), told))
+    found: dict[str, list[Found]] = {}
+    for (host_name, drive, level), ones in far.items():
+        rest = f" (and {counted(len(ones) - 1, 'more cell')})" if len(ones) > 1 else ""
+        found.setdefault(host_name, []).append(Found("acceptance", level, "device", drive, max(ones).told + rest, _WANTED, _TODO))
     return [_with(host, found[host.host]) if host.host in found else host for host in kept]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, WEAR_RULES
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, OK, UNKNOWN, WARNING, worst_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, NONE, OK, UNKNOWN, WARNING, rank, worst_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import Html, chip, joined
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT, Found, HostReport, Measured
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import (
@@ -191,6 +191,19 @@ def cell_rows(host: HostReport) -> list[tuple[str, Row]]:
         between = interval(cell.get("low"), cell.get("high"), unit)
         found.append((level, (words(cell.get("name")), chip(level), cell.get("state"), shown[0], between, shown[1], cell.get("against"))))
     return found
+
+
+def cell_map(hosts: Iterable[HostReport], most: int) -> tuple[list[str], list[tuple[str, list[str]]]]:
+    """(drives, cells with the level on each drive): the worst drives, at most so many. A cell that decides nothing is as one that was not measured."""
+    drives: list[tuple[str, dict[str, str]]] = []
+    for host in hosts:
+        for one in host.accepted:
+            device = words(as_dict(one.get("drive")).get("device")).rsplit("/", 1)[-1]
+            decides = [cell for cell in dicts(one.get("cells")) if cell.get("required") is not False]
+            drives.append((f"{host.host} {device}", {words(cell.get("name")): OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN) for cell in decides}))
+    shown = sorted(drives, key=lambda one: rank(worst_of(one[1].values())))[:most]
+    cells = dict.fromkeys(name for _drive, levels in shown for name in levels)
+    return [drive for drive, _levels in shown], [(name, [levels.get(name, NONE) for _drive, levels in shown]) for name in cells]
 
 
 def with_host(name: Html, rows: Iterable[Row]) -> list[Row]:

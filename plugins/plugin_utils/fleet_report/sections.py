@@ -28,6 +28,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values 
 ROWS = 100  # of a table over all hosts
 PLOTTED = 30  # bars of a chart
 MAPPED = 60  # hosts of the map
+_DRIVES = 8  # of the map of cells
 _NAMED = 8  # hosts that a finding names
 
 Names = Mapping[str, Html]  # host → a link to its part of the page
@@ -180,7 +181,12 @@ def durability(fleet: Fleet, names: Names) -> Html:
 def acceptance(fleet: Fleet, names: Names) -> Html:
     found = [(level, (names[host.host], *row)) for host in fleet.hosts for level, row in rows.cell_rows(host)]
     listed = shown_rows("Cells", ("Host", *rows.CELLS), found)
-    return section("acceptance", "Acceptance", findings(fleet, names, ("acceptance",), "Findings of the acceptance"), listed)
+    columns, mapped = rows.cell_map(fleet.hosts, _DRIVES)
+    told = f"Each cell that decides, on each drive; the worst {counted(len(columns), 'drive')}, the worst first."
+    plot = heat_map("cells", "Drives and cells", told, columns, mapped)
+    figures = table("Level of each cell", ("Cell", *columns), [(name, *map(chip, levels)) for name, levels in mapped])
+    parts = [findings(fleet, names, ("acceptance",), "Findings of the acceptance"), figure(plot, "Drives and cells", told, figures), listed]
+    return section("acceptance", "Acceptance", *parts)
 
 
 def conditions(fleet: Fleet, names: Names) -> Html:

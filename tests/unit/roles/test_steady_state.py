@@ -11,6 +11,8 @@ import json
 import shutil
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.action.report import by_host
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import make_fleet
 from ansible_collections.plumbline.ssd.tests.unit.roles.plays import play
 
 pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")
@@ -33,6 +35,7 @@ CASES = {
     "two_drives": ({"drives": [DRIVE, {**DRIVE, "serial": "B"}]}, [BEGUN, polled("finished"), BEGUN, polled("finished")], 4),
     "mistyped": ({"drives": [DRIVE], "dept": 4}, [], 0),
 }
+EMPTY = {"nothing_is_set", "mistyped"}
 FAILING = {"inconclusive", "fails", "mistyped"}
 
 
@@ -50,4 +53,8 @@ def test_the_calls(tmp_path):
     assert first == {"command": "start", "device": "nvme-A", "serial": "A", "terabytes_written": 7000, "depth": 4}
     assert second == {"command": "poll", "device": "nvme-A"}
     found = json.loads((kept / "waits-A.json").read_text(encoding="utf-8"))
-    assert found["steady_state"]["state"] == "finished"
+    assert (found["host"], [one["state"] for one in found["steady_state"]]) == ("waits", ["finished"])
+    # What is kept is what the report takes, also of a host with two drives.
+    hosts = {host.host: host for host in make_fleet(by_host(str(kept), [])).hosts}
+    assert {name: len(host.steady) for name, host in hosts.items()} == {name: 2 if name == "two_drives" else 1 for name in CASES if name not in EMPTY}
+    assert hosts["inconclusive"].levels["steady_state"] == "unknown" and hosts["waits"].levels["steady_state"] == "ok"

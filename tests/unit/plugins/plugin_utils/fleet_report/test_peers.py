@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import peers
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import peers, rows
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import make_fleet
 
 
@@ -45,7 +45,16 @@ def test_who_is_far_from_the_median(values, far):
 
 def test_the_words():
     (found,) = told([record(number, value) for number, value in enumerate([1000] * 5 + [500])])["h5"]
-    assert found == ("warning", "500 IOPS, 0.50 of the median of 6 drives of its kind")
+    assert found == ("warning", "500 IOPS in rand_read_4k_qd64, 0.50 of the median of 6 drives of its kind")
+
+
+def test_a_drive_is_told_once():
+    """The farthest of its cells stands for all that are slow."""
+    fleet = [record(number, 1000 if number < 5 else 500) for number in range(6)]
+    for number, one in enumerate(fleet):
+        (result,) = one["acceptance"]
+        result["cells"].append({**result["cells"][0], "name": "seq_read_1m_qd1", "unit": "MiB/s", "value": 100 if number < 5 else 40})
+    assert told(fleet)["h5"] == [("warning", "40 MiB/s in seq_read_1m_qd1, 0.40 of the median of 6 drives of its kind (and 1 more cell)")]
 
 
 @pytest.mark.parametrize("other", [{"model": "N"}, {"firmware": "G"}, {"size_bytes": 1 << 41}, {"link": "sata 3.0 Gb/s"}])
@@ -82,3 +91,16 @@ def test_alike_drives_are_seldom_told_apart(noise, most):
         flagged += sum(peers.is_far(value, values) for value in values)
     print(f"noise {noise}: {flagged} of 8000 flagged")
     assert flagged <= most * 8000
+
+
+def test_the_map_of_cells():
+    """The worst drives, and a cell of each row; what decides nothing, or was not measured, is none."""
+    bad, good = record(0, 1000, {"verdict": "fail"}), record(1, 1000, {"name": "other", "verdict": "inconclusive"})
+    good["acceptance"][0]["cells"].append({"name": "rand_read_4k_qd64", "verdict": "fail", "required": False})
+    fleet = make_fleet([good, bad, record(2, 1000)])
+    assert rows.cell_map(fleet.hosts, 8) == (
+        ["h0 sda", "h1 sda", "h2 sda"],
+        [("rand_read_4k_qd64", ["error", "none", "ok"]), ("other", ["none", "unknown", "none"])],
+    )
+    assert rows.cell_map(fleet.hosts, 1) == (["h0 sda"], [("rand_read_4k_qd64", ["error"])])
+    assert rows.cell_map([], 8) == ([], [])
