@@ -17,6 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity impo
 SHOW_DRIVES = ("/call/eall/sall", "show", "all", "J")
 _DETAILED = re.compile(r"Drive (/c[0-9]+(?:/e[0-9]+)?/s[0-9]+) - Detailed Information")
 _CELSIUS = re.compile(r"\s*(-?[0-9]{1,3})C\b")
+_GIGABITS = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,3})?) ?Gb/s")
 _COUNTERS = {"Media Error Count": "media_errors", "Predictive Failure Count": "predictive_failures"}
 
 
@@ -61,7 +62,15 @@ def _drive(name: str, row: Mapping[str, Any], drive: Mapping[str, Any]) -> Healt
         passed=_passed(alert, counters),
         temperature=int(temperature.group(1)) if temperature else None,
         counters=counters,
+        link_speed=_speed(said.get("Link Speed", "")),
+        link_most=_speed(said.get("Device Speed", "")),
     )
+
+
+def _speed(text: str) -> Optional[int]:
+    """Mb/s of ``6.0Gb/s``."""
+    found = _GIGABITS.fullmatch(text)
+    return round(float(found.group(1)) * 1000) or None if found else None
 
 
 def _is_count(value: Any) -> bool:

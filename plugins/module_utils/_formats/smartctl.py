@@ -77,6 +77,8 @@ def parse_smartctl(code: int, text: str, err: str = "") -> Health:
         temperature=_number(found, "temperature", "current", above=-274, below=1000),
         temperature_limit=_limit(found),
         counters=_common(found),
+        link_speed=_speed(found, "current"),
+        link_most=_speed(found, "max"),
     )
     reader = {"NVMe": _nvme, "SCSI": _scsi, "ATA": _ata}.get(said.protocol)
     return reader(found, said) if reader else who._replace(fault="smartctl named no protocol that is known")
@@ -161,6 +163,12 @@ def _limit(found: Mapping[str, Any]) -> Optional[int]:
 
 def _common(found: Mapping[str, Any]) -> Dict[str, int]:
     return counted(power_on_hours=_number(found, "power_on_time", "hours"), power_cycles=_number(found, "power_cycle_count"))
+
+
+def _speed(found: Mapping[str, Any], which: str) -> Optional[int]:
+    """Mb/s of a SATA link, now or at most."""
+    units, bits = (_number(found, "interface_speed", which, key, above=0, below=1 << 32) for key in ("units_per_second", "bits_per_unit"))
+    return units * bits // 10**6 if units and bits else None
 
 
 def counted(**counts: Optional[int]) -> Dict[str, int]:

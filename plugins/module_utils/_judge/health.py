@@ -28,6 +28,7 @@ class DriveUse(NamedTuple):
     trusts_capacitors: bool = False
     rated_bytes: int = 0  # that the drive may be written, 0: not known
     identified_twice: bool = False  # another drive of the host has its identity
+    member: bool = False  # it is behind a controller, and the kernel shows nothing of its link
     members_read: bool = False  # the drives behind the host's controllers are there themselves
 
 
@@ -245,6 +246,13 @@ def _emmc(case: Case) -> Iterator[Problem]:
         yield Problem("life", WARNING, "more than 80 % of its rated life is used", "less; order a replacement")
 
 
+def _member_link(case: Case) -> Iterator[Problem]:
+    speed, most = case.drive.link_speed, case.drive.link_most
+    if case.use.member and speed and most and speed < most:
+        found = "its link to the controller has %.1f Gb/s, and the drive can do %.1f" % (speed / 1000, most / 1000)
+        yield Problem("link", WARNING, found, "%.1f Gb/s: look at slot, backplane and cable, and at what the controller's port can do" % (most / 1000))
+
+
 RULES: Tuple[Callable[[Case], Iterator[Problem]], ...] = (
     _status,
     _critical_warning,
@@ -262,6 +270,7 @@ RULES: Tuple[Callable[[Case], Iterator[Problem]], ...] = (
     _hours,
     _identity,
     _emmc,
+    _member_link,
 )
 
 

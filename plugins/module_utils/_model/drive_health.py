@@ -46,6 +46,8 @@ class Health(NamedTuple):
     self_test_passed: Optional[bool] = None  # the latest extended one that came to an end
     life: Tuple[int, ...] = ()  # eMMC, type A and B: 0 undefined, 1 to 10 tenths of the rated life, 11 past it
     pre_eol: int = 0  # eMMC: 0 undefined, 1 normal, 2 warning, 3 urgent
+    link_speed: Optional[int] = None  # Mb/s that its SATA or SAS link has
+    link_most: Optional[int] = None  # Mb/s that the drive can do
 
     @property
     def read(self) -> bool:

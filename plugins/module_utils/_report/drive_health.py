@@ -78,9 +78,8 @@ def _belongs(source: Source, health: Health, stack: StackDrives) -> bool:
 def _use(source: Source, health: Health, known: Known, members: bool) -> DriveUse:
     stack = next((one for one in known.stacks if _belongs(source, health, one)), None)
     rated = next((count for pattern, count in known.rated if fnmatch.fnmatchcase(health.model, pattern)), 0)
-    if stack is None:
-        return DriveUse(rated_bytes=rated, members_read=members)
-    return DriveUse(stack.name, stack.new, stack.trusts_capacitors, rated, members)
+    use = DriveUse(rated_bytes=rated, members_read=members, member=bool(source.member) and not source.names)
+    return use._replace(stack=stack.name, new=stack.new, trusts_capacitors=stack.trusts_capacitors) if stack else use
 
 
 def _told(source: Source, health: Health, known: Known, members: bool, twice: bool) -> Dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import nvme, raid_cli, smart_attributes, smartctl
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.emmc import parse_emmc
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.endurance import hours_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.health import judge_health
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.health import DriveUse, judge_health
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Attribute, Health, Source, same_drive
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import fixture
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.smart import RECORDS, document, health_log, health_of, record
@@ -265,6 +265,45 @@ def test_storcli(alert, predictive, failing):
     assert (source.device, found.serial, found.wwn, found.protocol) == ("/c0/e12/s0", "S42VNF0K516979R", "naa.5002538e403e1157", "ATA")
     assert (found.temperature, found.counters["media_errors"]) == (21, 7)
     assert judge_health(found, NOW).failing is failing
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"max": {"units_per_second": 60, "bits_per_unit": 100000000}, "current": {"units_per_second": 30, "bits_per_unit": 100000000}}, (3000, 6000)),
+        ({"max": {"units_per_second": 60, "bits_per_unit": 100000000}}, (None, 6000)),
+        ({"current": {"units_per_second": 0, "bits_per_unit": 100000000}, "max": {"units_per_second": True, "bits_per_unit": 1}}, (None, None)),
+        ({"current": {"units_per_second": "30", "bits_per_unit": None}, "max": 5}, (None, None)),
+        (None, (None, None)),
+        ([], (None, None)),
+    ],
+)
+def test_the_speed_of_a_link(given, wanted):
+    found = smartctl.parse_smartctl(0, json.dumps(document(RECORDS[0], interface_speed=given)))
+    assert (found.link_speed, found.link_most) == wanted
+
+
+@pytest.mark.parametrize("one", [one for one in RECORDS if one["link"]], ids=lambda one: one["id"])
+def test_links_of_members(one):
+    """Each record with its link, as if the drive were behind a controller."""
+    ends = {"current": one["link"]["current_gbps"], "max": one["link"]["max_gbps"]}
+    speeds = {name: {"units_per_second": round(10 * speed), "bits_per_unit": 10**8} for name, speed in ends.items()}
+    found = smartctl.parse_smartctl(0, json.dumps(document(one, interface_speed=speeds)))
+    rules = [problem.rule for problem in judge_health(found, NOW, DriveUse(member=True)).problems]
+    assert ("link" in rules) is one["expect"]["link_degraded"] and found.link_most == 6000
+
+
+@pytest.mark.parametrize(
+    ("link", "most", "wanted"),
+    [("3.0Gb/s", "6.0Gb/s", (3000, 6000)), ("12.0 Gb/s", "12.0Gb/s", (12000, 12000)), ("Unknown", "0.0Gb/s", (None, None)), (5, None, (None, None))],
+)
+def test_the_speed_of_a_link_by_storcli(link, most, wanted):
+    whole = json.loads(storcli())
+    (drive,) = [one for key, one in whole["Controllers"][0]["Response Data"].items() if key.endswith("Detailed Information")]
+    (who,) = [one for key, one in drive.items() if key.endswith("Device attributes")]
+    who.update({"Link Speed": link, "Device Speed": most})
+    ((_source, found),) = raid_cli.parse_drives(json.dumps(whole))
+    assert (found.link_speed, found.link_most) == wanted
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"Controllers": 5}', '{"Controllers": [5, {}]}', storcli()[:-4]])

@@ -46,6 +46,12 @@ ROWS = [
     (Health(fault="gone"), NEW, (), None, {"unread": "warning"}),
     (Health(fault="volume", volume=True), None, (), None, {"unread": "warning"}),
     (Health(fault="volume", volume=True), DriveUse(members_read=True), (), None, {"unread": "info"}),
+    (ATA._replace(link_speed=3000, link_most=6000), DriveUse(member=True), (), False, {"link": "warning"}),
+    (ATA._replace(link_speed=3000, link_most=6000), None, (), False, {}),  # the kernel shows its link, which is judged by both ends
+    (ATA._replace(link_speed=6000, link_most=6000), DriveUse(member=True), (), False, {}),
+    (ATA._replace(link_speed=12000, link_most=6000), DriveUse(member=True), (), False, {}),
+    (ATA._replace(link_speed=None, link_most=6000), DriveUse(member=True), (), False, {}),
+    (ATA._replace(link_speed=3000, link_most=None), DriveUse(member=True), (), False, {}),
     (ATA._replace(passed=False), None, (), True, {"status": "error"}),
     (ATA._replace(exit_bits=8), None, (), True, {"status": "error"}),
     (ATA._replace(passed=None, exit_bits=8), None, (), True, {"status": "error"}),
