@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk
-from labkit.harness import Harness
+from labkit.harness import ROOT, Harness
 from labkit.specs import assert_error, said
 
+BENCH_FILES = ROOT / "tests/bench"
 # One channel and long reads against four and short ones: so slow, both of them, that the guest's processors are not what is measured.
 SLOW: dict[str, Any] = {"page_size": 64 << 10, "channels": 1, "read_us": 3000, "unmapped_us": 20}
 FAST = {"page_size": 16 << 10, "channels": 4, "read_us": 800, "unmapped_us": 20}
@@ -24,6 +28,7 @@ DISKS = [
 # What an SSD costs beside its reads: programs of a page, and a flush for each write that is synced. It ages, and says so of itself.
 WRITES: dict[str, Any] = {**FAST, "program_us": 1500, "unmapped_us": 20}
 DISKS.append({"name": "blank", "bus": "scsi", "size": "256MiB", "serial": "ACCEPTBLANK", "simulated": WRITES})
+DISKS.append({"name": "slow", "bus": "scsi", "size": "256MiB", "serial": "ACCEPTSLOW", "simulated": {**SLOW, "program_us": 4000}})
 FILL = "dd if=/dev/urandom of={} bs=1M count=96 oflag=direct conv=notrunc status=none"
 CELL = "rand_read_4k_qd16"
 QUICK = {"cells": ["rand_read_4k_qd1", CELL], "blocks": 3, "block_seconds": 1, "max_cpu": 1.0}
@@ -199,3 +204,34 @@ def test_a_drive_that_holds_something_is_not_written_to(bench: Bench, harness: H
             assert_error(found, "refused: nothing was written")
     finally:
         harness.must(f"wipefs -afq {disk.path}; blkdiscard {disk.path}; udevadm settle")
+
+
+# What a team ran by hand before it bought drives: 1 MiB at depth 1, 4 KiB in sequence at depth 32, 4 KiB at random at depth 64, each way.
+BY_HAND = ["seq_write_1m_qd1", "seq_read_1m_qd1", "seq_write_4k_qd32", "seq_read_4k_qd32", "rand_write_4k_qd64", "rand_read_4k_qd64"]
+BEFORE = ["fresh_seq_write_1m_qd1", "fresh_rand_write_4k_qd64"]
+
+
+@pytest.mark.long(minutes=8)
+@pytest.mark.measured
+def test_two_drives_by_one_playbook(bench: Bench, harness: Harness, filled: dict[str, Disk], tmp_path: Path) -> None:
+    """Two blank drives in one run of the playbook: the slow one is told from the fast one in all cells, and is too slow for the workload."""
+    drives = {name: filled[name].by_id for name in ("slow", "blank")}
+    asked = {
+        "directory": str(tmp_path),
+        "cells": [*BY_HAND, *BEFORE],
+        "workload": {"write_iops": 1000, "read_iops": 1000, "kib": 4},
+        "writes": {drives[name]: {"serial": filled[name].serial, "accept_wear": True} for name in drives},
+        "max_cpu": 1.0,
+    }
+    given = {"plumbline_acceptance_devices": list(drives.values()), "plumbline_acceptance": asked}
+    argv = ["ansible-playbook", "-i", str(BENCH_FILES / "inventory.yml"), "-e", json.dumps(given), "playbooks/accept_drives.yml"]
+    env = dict(os.environ, ANSIBLE_CONFIG=str(BENCH_FILES / "ansible.cfg"), ANSIBLE_COLLECTIONS_PATH=str(ROOT / "playbooks/collections"))
+    done = subprocess.run(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=1200)
+    print(done.stdout)
+    (record,) = [json.loads(path.read_text()) for path in (tmp_path / "records").glob("*.json")]
+    slow, fast = record["acceptance"]
+    assert done.returncode and (slow["verdict"], fast["verdict"]) == ("fail", "pass"), (slow["reasons"], fast["reasons"])
+    for mine, other in zip(slow["cells"], fast["cells"], strict=True):
+        print(mine["name"], mine["state"], mine["value"], other["value"])
+        assert other["value"] > 1.5 * mine["value"]
+    assert len(slow["cells"]) == 8 and (tmp_path / "report.html").stat().st_size > 10_000
