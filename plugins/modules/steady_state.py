@@ -219,8 +219,16 @@ series:
       description: Writes per second. Null for rounds of the sequential fill.
       type: list
       elements: float
+    p50_ms:
+      description: The median of the latency of writes, in milliseconds. Here and below, null if the round has too few writes to tell.
+      type: list
+      elements: float
     p99_ms:
       description: The 99th percentile of the latency of writes, in milliseconds.
+      type: list
+      elements: float
+    p999_ms:
+      description: The latency of writes that 99.9 % did not exceed, in milliseconds.
       type: list
       elements: float
 windows:

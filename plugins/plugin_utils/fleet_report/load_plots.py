@@ -18,7 +18,12 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values 
 PLOTTED = 12  # devices, the worst first
 _ROWS = 40  # of the figures below a plot
 _PLACES = {"fills": Scale("written", "fills"), "seconds": Scale("time", "s")}
-_LINES = {"mib_s": Scale("rate", "MiB/s", low=0.0), "iops": Scale("requests per second", low=0.0), "p99_ms": Scale("p99 latency", "ms", log=True)}
+# What is drawn in one plot: key → name of the line.
+_PLOTS: Sequence[tuple[Scale, Mapping[str, str]]] = (
+    (Scale("rate", "MiB/s", low=0.0), {"mib_s": "rate"}),
+    (Scale("requests per second", low=0.0), {"iops": "requests per second"}),
+    (Scale("latency", "ms", log=True), {"p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9"}),
+)
 _WRITE_AMPLIFICATION = [1 + step / 20 for step in range(2, 121)]
 
 
@@ -49,14 +54,16 @@ def series_plots(ident: str, name: str, one: Mapping[str, Any]) -> list[Html]:
     windows = [Window(*ends, words(each.get("label"))) for each in dicts(one.get("windows")) for ends in [_ends(each, place)] if ends]
     marks = [Mark(at, words(each.get("label"))) for each in dicts(one.get("marks")) for at in [as_number(each.get(place))] if at is not None]
     found = []
-    for key, scale in _LINES.items():
-        xs, ys = as_list(series.get(place)), as_list(series.get(key))
-        if not xs or not ys:
+    for scale, names in _PLOTS:
+        xs = as_list(series.get(place))
+        lines = [Series(line, xs, as_list(series.get(key))) for key, line in names.items() if as_list(series.get(key))]
+        if not xs or not lines:
             continue
-        title, known = f"{scale.label[0].upper()}{scale.label[1:]} of {name}", [value for value in map(as_number, ys) if value is not None]
-        said = f"{len(ys):,} values from {number(min(known))} to {number(max(known))} {scale.unit}".rstrip() + "." if known else "No value is a number."
-        plot = line_plot(f"{ident}-{key}", title, said, [Series(scale.label, xs, ys)], (_PLACES[place], scale), windows, marks)
-        found.append(figure(plot, title, f"{title}. {said}", _figures(title, place, scale, xs, ys)))
+        title, known = f"{scale.label[0].upper()}{scale.label[1:]} of {name}", [value for one in lines for value in map(as_number, one.ys) if value is not None]
+        count = max(len(one.ys) for one in lines)
+        said = f"{count:,} values from {number(min(known))} to {number(max(known))} {scale.unit}".rstrip() + "." if known else "No value is a number."
+        plot = line_plot(f"{ident}-{next(iter(names))}", title, said, lines, (_PLACES[place], scale), windows, marks)
+        found.append(figure(plot, title, f"{title}. {said}", _figures(title, place, scale, lines)))
     return found
 
 
@@ -65,17 +72,21 @@ def _ends(each: Mapping[str, Any], place: str) -> tuple[float, float] | None:
     return None if first is None or last is None else (first, last)
 
 
-def _figures(title: str, place: str, scale: Scale, xs: Sequence[object], ys: Sequence[object]) -> Html:
-    """The series in as many steps as a table can show, each with its least and largest value."""
-    count = min(len(xs), len(ys))
+def _figures(title: str, place: str, scale: Scale, lines: Sequence[Series]) -> Html:
+    """The lines in as many steps as a table can show, each with its least and largest value."""
+    xs = lines[0].xs
+    count = min(len(xs), *(len(one.ys) for one in lines))
     steps = min(_ROWS, count)
     rows = []
     for step in range(steps):
         begin, end = step * count // steps, (step + 1) * count // steps
-        known = [value for value in map(as_number, ys[begin:end]) if value is not None]
-        ends = [number(min(known)), number(max(known))] if known else ["–", "–"]
+        ends: list[str] = []
+        for one in lines:
+            known = [value for value in map(as_number, one.ys[begin:end]) if value is not None]
+            ends += [number(min(known)), number(max(known))] if known else ["–", "–"]
         rows.append((f"{words(xs[begin])} to {words(xs[end - 1])}", *ends))
-    return table(title, (_PLACES[place].title, f"least ({scale.unit or 'n'})", f"largest ({scale.unit or 'n'})"), rows)
+    heads = [f"{one.name}, {end} ({scale.unit or 'n'})" for one in lines for end in ("least", "largest")]
+    return table(title, (_PLACES[place].title, *heads), rows)
 
 
 def reserve_percent(amplification: float, hidden_percent: float) -> float:

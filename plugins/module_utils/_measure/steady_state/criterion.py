@@ -48,6 +48,8 @@ class LoadRound(NamedTuple):
     seconds: float
     p99_us: Optional[float] = None
     temperature: Optional[int] = None  # the highest, in degrees Celsius
+    p50_us: Optional[float] = None
+    p999_us: Optional[float] = None
 
     @property
     def rate(self) -> float:

@@ -47,7 +47,8 @@ def read_round(text: str, temperature: Optional[int]) -> LoadRound:
         written, milliseconds = int(row["write"]["io_bytes"]), float(row["write"]["runtime"])
     except (KeyError, TypeError, ValueError) as fault:
         raise PlumblineError("fio's report lacks what was expected in it: %r; version 3.0 or newer is wanted" % fault) from fault
-    return LoadRound(written, milliseconds / 1000, percentile_us(read_bins(text, "write"), 0.99), temperature)
+    median, tail, longest = (percentile_us(read_bins(text, "write"), share) for share in (0.5, 0.99, 0.999))
+    return LoadRound(written, milliseconds / 1000, tail, temperature, median, longest)
 
 
 def _rows(text: str) -> Sequence[Dict[str, Any]]:

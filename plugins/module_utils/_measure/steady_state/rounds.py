@@ -75,7 +75,9 @@ class Rounds(NamedTuple):
 
 def round_of(record: Mapping[str, Any]) -> LoadRound:
     """A round as it was kept. Raises ValueError, KeyError or TypeError for what is none."""
-    found = LoadRound(int(record["bytes"]), float(record["seconds"]), record["p99_us"], record["temperature"])
+    # A run that was begun before the last two were kept lacks them.
+    more = (record.get("p50_us"), record.get("p999_us"))
+    found = LoadRound(int(record["bytes"]), float(record["seconds"]), record["p99_us"], record["temperature"], *more)
     if found.bytes <= 0:
         raise ValueError(found)
     return found
@@ -124,7 +126,7 @@ def _mib(rate: Any) -> Any:
 
 def _drawn(rounds: Rounds, load: RandomLoad, verdict: Steady) -> Dict[str, Any]:
     """The series over fills, its windows and its marks, for pictures."""
-    series: Dict[str, List[Any]] = {"fills": [], "mib_s": [], "iops": [], "p99_ms": []}
+    series: Dict[str, List[Any]] = {"fills": [], "mib_s": [], "iops": [], "p50_ms": [], "p99_ms": [], "p999_ms": []}
     marks: List[Dict[str, Any]] = []
     windows: List[Dict[str, Any]] = []
     written, number, begun = 0, 0, 0.0
@@ -144,7 +146,8 @@ def _drawn(rounds: Rounds, load: RandomLoad, verdict: Steady) -> Dict[str, Any]:
         series["fills"].append(round(written / rounds.capacity, 4))
         series["mib_s"].append(_mib(one.rate))
         series["iops"].append(round(one.rate / load.block, 1) if record["step"] == "load" else None)
-        series["p99_ms"].append(None if one.p99_us is None else round(one.p99_us / 1000, 4))
+        for name, latency in (("p50_ms", one.p50_us), ("p99_ms", one.p99_us), ("p999_ms", one.p999_us)):
+            series[name].append(None if latency is None else round(latency / 1000, 4))
     if verdict.verdict == STEADY:
         windows.append({"first_fills": round(begun, 4), "last_fills": round(written / rounds.capacity, 4), "label": "steady"})
     return {"series": series, "windows": windows, "marks": marks}

@@ -101,6 +101,7 @@ def report(**more):
 def test_a_round_as_fio_reports_it():
     found = drive_load.read_round(report(), 40)
     assert (found.bytes, found.seconds, found.temperature) == (1 << 20, 0.5, 40) and found.p99_us == 1000.0
+    assert (found.p50_us, found.p999_us) == (1000.0, 1000.0)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,7 @@ def test_what_a_run_comes_to():
     found = rounds.steady_result(rounds.Rounds(records, 1000, DEFAULTS), LOAD, "/dev/x")
     assert found["verdict"] == "pass" and found["reasons"] == [] and found["fills"] == 2.0
     assert found["iops"] == round(50 / 4096, 1) and found["p99_ms"] == 0.9
+    assert set(found["series"]["p99_ms"]) == {0.9} and set(found["series"]["p50_ms"]) == {None}, "a run that was begun before p50 was kept"
     lengths = {len(line) for line in found["series"].values()}
     assert lengths == {60} and found["series"]["fills"][-1] == 3.0 and found["series"]["iops"][:20] == [None] * 20
     assert found["marks"] == [{"fills": 1.0, "label": "random load"}]
