@@ -53,7 +53,7 @@ class KeptRun(NamedTuple):
     @property
     def state(self) -> str:
         if self.active:
-            return RUNNING if self.begun else STARTING
+            return RUNNING if self.begun or self.status.get("state") == driver.LOADING else STARTING
         if self.rounds is not None and self.rounds.freed:
             return FINISHED
         if self.status.get("state") == driver.FAILED:

@@ -68,6 +68,7 @@ DISCARDED = {"step": "discard"}
     [
         (None, False, None, service.NONE),
         ((), True, None, service.STARTING),
+        ((), True, {"state": "loading"}, service.RUNNING),  # the device is held, and its discard takes time
         ((DISCARDED,), True, None, service.RUNNING),
         ((DISCARDED, round_kept()), False, None, service.INTERRUPTED),
         ((DISCARDED, round_kept()), False, {"state": "failed", "msg": "gone"}, service.FAILED),
