@@ -35,7 +35,7 @@ CHECKS: Mapping[str, Check] = {
         "guide_durability",
     ),
     "plan": Check("Plan", "The host is as its spec says", "Run the role provision; in check mode it shows what it would do.", "guide_flow"),
-    "steady_state": Check("Steady", "Steady state under load", "Give the drive more reserve, or ask less of it.", "guide_measured_proof"),
+    "steady_state": Check("Steady", "Steady state under load", "Give the drive more reserve, or ask less of it.", "guide_steady_state"),
     "acceptance": Check("Accept.", "Acceptance of the drive for its load", "Take another drive for this load, or another load.", "guide_acceptance"),
 }
 

@@ -11,7 +11,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import Html, chip, figure, heading, joined, table
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import steady_level
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.svg import Mark, Series, Window, line_plot
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_list, as_number, dicts, number, words
 
@@ -32,7 +32,7 @@ def steady_state(fleet: Fleet, names: sections.Names) -> Html:
     found = [(host.host, one) for host in fleet.hosts for one in host.steady]
     listed = []
     for host, one in found:
-        level = OF_VERDICT.get(str(one.get("verdict")), "unknown")
+        level = steady_level(one)
         told = [words(one.get(key)) for key in ("device", "pattern")]
         figures = [words(one.get(key)) for key in ("mib_s", "iops", "p99_ms", "write_amplification")]
         listed.append((level, (names[host], *told, chip(level), *figures)))

@@ -270,13 +270,24 @@ def _of_plan(results: list[Mapping[str, Any]]) -> list[Found]:
     ]
 
 
+def _ended(one: Mapping[str, Any]) -> bool:
+    return one.get("state") in (None, "finished")
+
+
+def steady_level(one: Mapping[str, Any]) -> str:
+    """That of a run to the steady state. One that is under way, or was cut off, has none, whatever its rounds say."""
+    return OF_VERDICT.get(str(one.get("verdict")), UNKNOWN) if _ended(one) else UNKNOWN
+
+
 def _of_load(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Found]:
     """What was said of steady states and of cells of an acceptance."""
     found = []
     for one in modules["steady_state"]:
-        level = OF_VERDICT.get(str(one.get("verdict")), UNKNOWN)
+        ended, level = _ended(one), steady_level(one)
         if _worked(one) and level != OK:
-            reasons = [words(reason) for reason in as_list(one.get("reasons"))] or [words(one.get("verdict"))]
+            told = words(one.get("fault")) if one.get("fault") else words(one.get("verdict")) if ended else f"the run is {words(one.get('state'))}"
+            reasons = [words(reason) for reason in as_list(one.get("reasons"))] if ended else []
+            reasons = reasons or [told]
             todo, device = CHECKS["steady_state"].todo, words(one.get("device"))
             found += [Found("steady_state", level, "device", device, reason, "a steady state that passes", todo) for reason in reasons]
     for cell in (cell for one in modules["acceptance"] for cell in dicts(one.get("cells"))):
