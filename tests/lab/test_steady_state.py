@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -72,6 +73,11 @@ def until_loaded(harness: Harness, disk: Disk, rounds_of_load: int) -> None:
         time.sleep(0.2)
 
 
+def path_now(harness: Harness, disk: Disk) -> str:
+    """The kernel's name of a drive, which may be another one after a reboot."""
+    return harness.must(f"realpath /dev/disk/by-id/{disk.by_id}").strip()
+
+
 def blank(harness: Harness, disk: Disk) -> None:
     """The device is blank for a stack: its plan is accepted, with its own proof."""
     plan = harness.module("stack_plan", {"stacks": [stack([disk], "separate")], "through": "partition"})
@@ -125,11 +131,12 @@ def test_a_reboot_in_the_middle(bench: Bench, harness: Harness, drive: Disk) -> 
     with bench.untouched(drive):
         assert_error(call(harness, "start", drive, depth=4), "a run with other options was begun")
     before = len(rounds(harness))
-    harness.must(f"dd if=/dev/urandom of={drive.path} bs=4096 seek=9000 count=1 oflag=direct status=none")
+    path = path_now(harness, drive)
+    harness.must(f"dd if=/dev/urandom of={path} bs=4096 seek=9000 count=1 oflag=direct status=none")
     with bench.untouched(drive):
         assert_error(call(harness, "start", drive), "neither blank nor of this run")
         assert_error(call(harness, "stop", drive), "neither blank nor of this run")
-    harness.must(f"dd if=/dev/zero of={drive.path} bs=4096 seek=9000 count=1 oflag=direct status=none")
+    harness.must(f"dd if=/dev/zero of={path} bs=4096 seek=9000 count=1 oflag=direct status=none")
     assert started(harness, drive)["changed"]
     until_loaded(harness, drive, 2)
     assert [one["step"] for one in rounds(harness)][before] == "resumed"
@@ -177,7 +184,7 @@ def test_what_a_run_meets(bench: Bench, harness: Harness, drive: Disk) -> None:
     started(harness, drive)
     until_loaded(harness, drive, 1)
     harness.must(f"mount -t tmpfs -o size=16k none {KEPT} 2>/dev/null; umount {KEPT}; date -s '+1 day' > /dev/null")
-    state = f"/sys/class/nvme/{harness.must(f'basename $(readlink -f /sys/block/{drive.kernel}/device)').strip()}"
+    state = f"/sys/class/nvme/{harness.must(f'basename $(readlink -f /sys/block/{os.path.basename(path_now(harness, drive))}/device)').strip()}"
     until_loaded(harness, drive, 2)
     harness.must(f"echo 1 > {state}/device/remove; date -s '-1 day' > /dev/null")
     found = finished(harness, drive)
@@ -191,8 +198,9 @@ def test_what_a_run_meets(bench: Bench, harness: Harness, drive: Disk) -> None:
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=[] if kind in SHORT[:4] else pytest.mark.long) for kind in KINDS])
 def test_contents_are_refused(bench: Bench, harness: Harness, disks: dict[str, Disk], drive: Disk, kind: str) -> None:
     other = disks["other"]
+    path = path_now(harness, other)
     try:
-        harness.must(KINDS[kind].make.replace("{d}", other.path))
+        harness.must(KINDS[kind].make.replace("{d}", path))
     except HarnessError as fault:
         pytest.skip(str(fault)[-200:])
     with bench.untouched(other):
