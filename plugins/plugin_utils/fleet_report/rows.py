@@ -30,7 +30,7 @@ LAYERS = ("Layer", "Name", "Leg", "Start (bytes)", "Phase", "Wanted", "Grain", "
 MEASURES = ("Measurement", "Level", "Of", "Figures", "Reasons")
 CACHES = ("Drive", "Cache", "Enabled", "Kept by the drive", "Power-loss protection", "The kernel believes")
 TRIMS = ("Drive", "Level", "Volume", "Trim", "Why", "Discards counted", "Asked", "Read ratio")
-CELLS = ("Cell", "Level", "State", "Found", "Interval", "Wanted", "Against")
+CELLS = ("Drive", "Cell", "Level", "State", "Found", "Interval", "Wanted", "Against")
 Row = tuple[object, ...]
 _PRESENT = {"yes": "volatile", "no": "none"}
 _MANY = 64  # legs of a stack that are listed
@@ -181,15 +181,22 @@ def cache_rows(host: HostReport) -> list[Row]:
     return rows
 
 
+def _device_of(result: Mapping[str, Any]) -> str:
+    """The kernel's name of the drive that was accepted, or not."""
+    return words(as_dict(result.get("drive")).get("device")).rsplit("/", 1)[-1]
+
+
 def cell_rows(host: HostReport) -> list[tuple[str, Row]]:
     """(level, row) of each cell of an acceptance."""
     found: list[tuple[str, Row]] = []
-    for cell in host.cells:
-        level = OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN)
-        unit = words(cell.get("unit")) if cell.get("unit") else ""
-        shown = [f"{words(cell.get(key))} {unit}".strip() for key in ("value", "wanted")]
-        between = interval(cell.get("low"), cell.get("high"), unit)
-        found.append((level, (words(cell.get("name")), chip(level), cell.get("state"), shown[0], between, shown[1], cell.get("against"))))
+    for one in host.accepted:
+        device = _device_of(one)
+        for cell in dicts(one.get("cells")):
+            level = OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN)
+            unit = words(cell.get("unit")) if cell.get("unit") else ""
+            shown = [f"{words(cell.get(key))} {unit}".strip() for key in ("value", "wanted")]
+            between = interval(cell.get("low"), cell.get("high"), unit)
+            found.append((level, (device, words(cell.get("name")), chip(level), cell.get("state"), shown[0], between, shown[1], cell.get("against"))))
     return found
 
 
@@ -198,9 +205,8 @@ def cell_map(hosts: Iterable[HostReport], most: int) -> tuple[list[str], list[tu
     drives: list[tuple[str, dict[str, str]]] = []
     for host in hosts:
         for one in host.accepted:
-            device = words(as_dict(one.get("drive")).get("device")).rsplit("/", 1)[-1]
             decides = [cell for cell in dicts(one.get("cells")) if cell.get("required") is not False]
-            drives.append((f"{host.host} {device}", {words(cell.get("name")): OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN) for cell in decides}))
+            drives.append((f"{host.host} {_device_of(one)}", {words(cell.get("name")): OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN) for cell in decides}))
     shown = sorted(drives, key=lambda one: rank(worst_of(one[1].values())))[:most]
     cells = dict.fromkeys(name for _drive, levels in shown for name in levels)
     return [drive for drive, _levels in shown], [(name, [levels.get(name, NONE) for _drive, levels in shown]) for name in cells]
