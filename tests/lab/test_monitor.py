@@ -108,12 +108,6 @@ def put_docs(harness: Harness) -> None:
         harness.must(f"mkdir -p {PLACE}; cat > {PLACE}/{name} <<'END'\n{(DOCS / name).read_text(encoding='utf-8')}END")
 
 
-def panels() -> list[dict[str, Any]]:
-    """Those of the dashboard. A question with an error in it fails in ask()."""
-    found: list[dict[str, Any]] = json.loads((DOCS / "grafana_dashboard.json").read_text(encoding="utf-8"))["panels"]
-    return found
-
-
 def ask(harness: Harness, path: str) -> Any:
     return json.loads(harness.must(f"curl -sS --fail http://127.0.0.1:9090/api/v1/{path}"))["data"]
 
@@ -148,9 +142,6 @@ def test_an_alert_fires_and_clears(harness: Harness, drives: Bench, prometheus: 
         found = ask(harness, "query?query=" + quote("plumbline_drive_failing"))["result"]
         assert [one["value"][1] for one in found] == ["0", "0"] and all(set(one["metric"]) >= {"drive"} for one in found), found
         assert "PlumblineDriveFailing" not in alerts(harness)
-        shown = {one["title"]: ask(harness, "query?query=" + quote(one["targets"][0]["expr"].replace("$instance", ".*")))["result"] for one in panels()}
-        assert {one["metric"]["serial"] for one in shown["Drives"]} == {"MOATA1", "MONVME1"} and shown["Failing drives"][0]["value"][1] == "0", shown
-        assert "MONVME1" in {one["metric"]["serial"] for one in shown["Temperature"]}, shown["Temperature"]
         warn(drives, drives.disks["monvme"], 4)
         read_now(harness)
         firing = "curl -sS http://127.0.0.1:9090/api/v1/alerts | grep -q PlumblineDriveFailing"
