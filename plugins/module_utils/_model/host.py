@@ -14,8 +14,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
 
-BY_GUID, BY_UUID = "/dev/disk/by-partuuid/", "/dev/disk/by-uuid/"  # where udev has its links to partitions and to filesystems
-
 
 class Segment(NamedTuple):
     """A run of a mapped device: *length* bytes from *start* lie on *legs* (device number, first byte there).

@@ -19,6 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import run
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Source, same_drive
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import stable_wwid
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import ask_health
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import find_named_devices, missing_devices
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
@@ -98,7 +99,7 @@ def _ask_kernel(source: Source, node: Node, means: DriveMeans) -> Health:
     if means.why_not or node.identity.transport != "nvme":
         return Health(fault=_no_smartctl(means))
     try:
-        return ask_drive.read_nvme_health(source.device)
+        return ask_health.read_nvme_health(source.device)
     except ask_drive.Unanswered as fault:
         return Health(fault=str(fault))
     except OSError as fault:

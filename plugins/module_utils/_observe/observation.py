@@ -13,12 +13,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import proc_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, find_known_tools
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import (
-    BY_GUID,
-    BY_UUID,
-    Node,
-    Observation,
-)
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.device_links import BY_GUID, BY_UUID
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.contents import prove_all_blank, read_claims, read_filesystems, read_signatures
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import (
     devno_of_path,

@@ -23,6 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._formats import (
     ext4,
     fiemap,
     nvme,
+    nvme_health,
     partition_table,
     proc_files,
     raid_cli,
@@ -368,7 +369,7 @@ def fuzz_smartctl(dice):
 
 def fuzz_health_log(dice):
     raw = damaged_bytes(dice, health_log(RECORDS[0]), resize=False)
-    assert judged(nvme.parse_health(damaged_bytes(dice, fixture("id_ctrl.bin"), resize=False), raw)) is not False or raw[0] == 0
+    assert judged(nvme_health.parse_health(damaged_bytes(dice, fixture("id_ctrl.bin"), resize=False), raw)) is not False or raw[0] == 0
 
 
 def fuzz_raid_cli(dice):

@@ -14,7 +14,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe import health
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import ask_health, health
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, read_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import Known, health_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
@@ -185,7 +185,7 @@ def test_a_smartctl_that_cannot_be_run(host):
 
 
 def test_without_smartctl(host, monkeypatch):
-    monkeypatch.setattr(ask_drive, "read_nvme_health", lambda path: Health(source="nvme", protocol="NVMe", critical_warning=0, serial="N1X"))
+    monkeypatch.setattr(ask_health, "read_nvme_health", lambda path: Health(source="nvme", protocol="NVMe", critical_warning=0, serial="N1X"))
     monkeypatch.setattr(sysfs, "read_emmc", lambda name: {"name": "E", "cid": "c1d2e3", "life_time": "0x01 0x01", "pre_eol_info": "0x01"})
     nodes = [node("sda", "S1X"), node("nvme0n1", transport="nvme"), node("mmcblk0", transport="scsi")]
     found = {source.device: one for source, one in host(nodes, tool="none")}
@@ -206,13 +206,13 @@ def test_a_controller_that_does_not_answer(host, monkeypatch, fault, words):
     def refuse(path):
         raise fault
 
-    monkeypatch.setattr(ask_drive, "read_nvme_health", refuse)
+    monkeypatch.setattr(ask_health, "read_nvme_health", refuse)
     ((_source, found),) = host([node("nvme0n1", transport="nvme")], tool="none")
     assert words in found.fault
 
 
 def test_while_a_run_has_the_host_nothing_is_asked(host, monkeypatch):
-    monkeypatch.setattr(ask_drive, "read_nvme_health", None)
+    monkeypatch.setattr(ask_health, "read_nvme_health", None)
     monkeypatch.setattr(health, "run_together", None)
     found = host([node("sda", "S1X"), node("nvme0n1", transport="nvme")], [Member("/dev/sg2", "areca,3/1")], why_not="another run has this host")
     assert [one.fault for _source, one in found] == ["another run has this host"] * 3
