@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Block devices: read past the page cache, locked, discarded, their table read again. I/O.
+"""Block devices: read past the page cache, opened alone, discarded, their table read again. I/O.
 
 Everything but discard(), write_zeros() and reread_table() only reads.
 """
@@ -119,19 +119,6 @@ def read_pieces(path: str, windows: Sequence[Tuple[int, int]]) -> List[Tuple[int
         return [(offset, read_at(fd, offset, length)) for offset, length in windows]
     finally:
         os.close(fd)
-
-
-def lock(fd: int, seconds: float) -> None:
-    """Lock an open file or device for us alone, waiting for others so long (udev holds a device while it probes it). Raises OSError after that."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(0.02)
 
 
 def reread_table(fd: int) -> None:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files of the host, replaced in one step. I/O."""
+"""Files of the host, locked, and replaced in one step. I/O."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import stat
+import time
 from typing import Any, Optional
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
@@ -76,3 +78,16 @@ def write_json(path: str, content: Any, what: str) -> None:
         replace_file(path, json.dumps(content, indent=1, sort_keys=True) + "\n", mode=0o600)
     except OSError as fault:
         raise PlumblineError("%s could not be kept in %s: %s" % (what, path, fault.strerror or fault)) from fault
+
+
+def lock(fd: int, seconds: float) -> None:
+    """Lock an open file or device for us alone, waiting for others so long (udev holds a device while it probes it). Raises OSError after that."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)

@@ -14,7 +14,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ext4 import ext4_backups
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import tail_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import deallocated_reads_ones
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import lock
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
@@ -44,7 +45,7 @@ def held_alone(seen: Observation, devnos: Sequence[str]) -> Iterator[Dict[str, i
                     "refused: nothing was written. %s cannot be opened alone: %s; writing is measured on empty volumes only" % (path, fault.strerror or fault)
                 ) from fault
             try:
-                block_device.lock(held[devno], LOCK_SECONDS)  # udev honours that, and does not probe it meanwhile
+                lock(held[devno], LOCK_SECONDS)  # udev honours that, and does not probe it meanwhile
             except OSError as fault:
                 raise PlumblineError("refused: nothing was written. %s is locked by another program; run again" % path) from fault
         yield held

@@ -14,8 +14,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
 
-BY_GUID, BY_UUID = "/dev/disk/by-partuuid/", "/dev/disk/by-uuid/"  # where udev has its links to partitions and to filesystems
-
 
 class Segment(NamedTuple):
     """A run of a mapped device: *length* bytes from *start* lie on *legs* (device number, first byte there).
@@ -210,11 +208,15 @@ class PathState(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """The first and the last MiB of a device, as they are. *tail_at*: byte at which *tail* begins."""
+    """The first and the last MiB of a device, as they are. *tail_at*: byte at which *tail* begins.
+
+    *digest*: SHA-256 of both, where only their outermost sectors are kept: they hold more than a table.
+    """
 
     head: bytes = b""
     tail: bytes = b""
     tail_at: int = 0
+    digest: str = ""
 
 
 class BlankProof(NamedTuple):

@@ -18,7 +18,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import B
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.ownership import is_all_ours
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import device_users
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import backups, begun
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun, erasures
 
 _PV_HEADERS = 8192  # of a PV: its label in the second sector, the header of its metadata in the sector at byte 4,096 (lvm2, label.h and layout.h)
 
@@ -114,7 +114,7 @@ def _read_marks(seen: Observation, node: Node) -> None:
     seen.marks[node.devno] = signatures.recognise(pieces, node.size, logical, starts)
     (_at, head), (tail_at, tail) = pieces[0], pieces[1] if len(pieces) > 1 else (node.size, b"")
     seen.ends[node.devno] = Ends(head, tail, tail_at)
-    times = backups.erasures_of(node.identity.key)
+    times = erasures.erasures_of(node.identity.key)
     if times:
         seen.erasures[node.devno] = times
 

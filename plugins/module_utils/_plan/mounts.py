@@ -10,7 +10,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import UNMOUNT_FIRST, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import way_fault
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import BY_UUID, Accepted, Node, Observation, Part
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.device_links import BY_UUID
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Node, Observation, Part
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack, Volume
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import MountPoint, mount_step

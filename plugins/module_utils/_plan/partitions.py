@@ -11,17 +11,17 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_t
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards, unfinished_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.trim_path import without_discards
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import ownership
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import (
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import partition_start
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.ownership import partition_name
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stack_addresses import (
     auto_stripe,
     check_stripe,
     common_grain,
     data_alignment,
     extent_size,
     partition_end,
-    partition_start,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, TableEntry
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.ownership import partition_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Leg, StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.refusals import refuse, refuse_rebuild
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.reserves import keep_standing

@@ -17,8 +17,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve impor
     reserve_for_amplification,
     reserve_for_years,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import reserved_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stack_addresses import reserved_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Leg, StackPlan, WantedReserve
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.refusals import name_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import ReserveGoal

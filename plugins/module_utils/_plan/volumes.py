@@ -6,7 +6,8 @@ from __future__ import annotations
 import uuid
 from typing import List, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import BY_GUID, Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.device_links import BY_GUID
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Leg, StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Volume
 

@@ -7,7 +7,6 @@ A backup is a directory. It is filled under another name, every file of it reach
 
 from __future__ import annotations
 
-import binascii
 import contextlib
 import hashlib
 import json
@@ -23,8 +22,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import erasures
 
-DIRECTORY = "/var/lib/plumbline/backup"
 # Of one device: the first one, which shows what was there before this collection came, and the newest ones. A backup of a device without
 # LUKS takes 2 MiB at most, and nothing where the device was blank.
 KEPT_OF_A_DEVICE = 8
@@ -34,15 +33,8 @@ _LUKS_SECOND_AT = (0x4000, 0x8000, 0x10000, 0x20000, 0x40000, 0x80000)  # 0x1000
 _LUKS_MOST = 256 * MIB
 _LUKS_USUAL = 16 * MIB  # what cryptsetup makes, where a damaged header does not say
 _VG = re.compile(r"[A-Za-z0-9+_.][A-Za-z0-9+_.-]{0,126}")  # lvm(8); it becomes a file's name
-ERASURES = "erased"  # the digests under which a device was erased, a line each
 _STAMP = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9]+")
 _PAGE = 4096
-
-
-def slug(key: str) -> str:
-    """A device's identity as a directory's name: readable, and never that of another."""
-    readable = re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-")[:60] or "device"
-    return "%s-%08x" % (readable, binascii.crc32(key.encode("utf-8", "surrogateescape")) & 0xFFFFFFFF)
 
 
 def luks_bytes(head: bytes) -> int:
@@ -71,7 +63,7 @@ def keep_device(run: Runner, seen: Observation, devno: str, erasing: bool = Fals
     whose metadata cannot be kept stops that as well.
     """
     node = seen.nodes[devno]
-    place = os.path.join(DIRECTORY, slug(node.identity.key))
+    place = erasures.place_of(node.identity.key)
     try:
         temporary = _begin(place)
         try:
@@ -105,7 +97,7 @@ def keep_device(run: Runner, seen: Observation, devno: str, erasing: bool = Fals
 
 def _begin(place: str) -> str:
     """An empty directory beside the backups. One that a killed module left is taken away: its name says that it is none."""
-    for directory in (os.path.dirname(DIRECTORY), DIRECTORY, place):
+    for directory in (os.path.dirname(erasures.DIRECTORY), erasures.DIRECTORY, place):
         os.makedirs(directory, mode=0o700, exist_ok=True)
         os.chmod(directory, 0o700)
         _sync(os.path.dirname(directory))
@@ -126,28 +118,15 @@ def _number(name: str) -> int:
     return int(name.rpartition("-")[2])
 
 
-def erasures_of(key: str) -> int:
-    """How often a device with this identity was erased on this host."""
-    return _erased(os.path.join(DIRECTORY, slug(key))).count(b"\n")
-
-
 def note_erasure(key: str, digest: str) -> None:
     """A device was erased under this digest: no erase of the same digest is allowed again."""
-    place = os.path.join(DIRECTORY, slug(key))
+    place = erasures.place_of(key)
     temporary = os.path.join(place, ".erased")
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
-    _write(temporary, [_erased(place), digest.encode() + b"\n"])
-    os.rename(temporary, os.path.join(place, ERASURES))
+    _write(temporary, [erasures.read_erasures(place), digest.encode() + b"\n"])
+    os.rename(temporary, os.path.join(place, erasures.ERASURES))
     _sync(place)
-
-
-def _erased(place: str) -> bytes:
-    try:
-        with open(os.path.join(place, ERASURES), "rb") as handle:
-            return handle.read()
-    except FileNotFoundError:
-        return b""
 
 
 def backups_of(place: str) -> List[str]:

@@ -10,7 +10,7 @@ from typing import List, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, write_json
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import BY_UUID
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.device_links import BY_UUID
 
 LOADS = "/var/lib/plumbline/loads.json"
 MAKING = "/var/lib/plumbline/making.json"

@@ -15,7 +15,7 @@ import uuid
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import lock
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease import (
     GRACE_SECONDS,
     MAX_BYTES,
@@ -124,7 +124,7 @@ def _locked() -> Iterator[None]:
         raise PlumblineError("the lease in %s cannot be reached: %s; nothing was written" % (DIRECTORY, fault.strerror or fault)) from fault
     try:
         try:
-            block_device.lock(fd, LOCK_SECONDS)
+            lock(fd, LOCK_SECONDS)
         except OSError as fault:
             raise PlumblineError("another run is just taking the lease in %s [lease]; nothing was written; run again" % DIRECTORY) from fault
         yield

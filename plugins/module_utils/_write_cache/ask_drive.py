@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drive's write cache, an NVMe drive's health, and the speed of a SAS drive's phys, asked from the drive itself by ioctl. I/O.
+"""A drive's write cache, and the speed of a SAS drive's phys, asked from the drive itself by ioctl. I/O.
 
 Nothing here changes a drive, and no tool is run.
 """
@@ -18,9 +18,8 @@ from typing import List, Optional, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import scsi, write_cache
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ata import parse_identify
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.link import parse_phy_page
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import HEALTH_BYTES, parse_health, parse_id_ctrl
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import parse_id_ctrl
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.block_device import NVME_IOCTL_ADMIN_CMD
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, WriteCache
 
 # scsi/sg.h
@@ -31,8 +30,7 @@ _SG_STATUS, _SG_HOST_STATUS, _SG_RESID = 13, 17, 19  # places in it
 _SECONDS = 10  # that a drive gets for an answer
 
 _ADMIN = struct.Struct("<BBHIIIQQII6III")  # struct nvme_admin_cmd; its last word takes dword 0 of the answer
-_GET_LOG_PAGE, _IDENTIFY, _GET_FEATURES = 0x02, 0x06, 0x0A
-_HEALTH_LOG, _CONTROLLER = 0x02, 0xFFFFFFFF  # the page; the namespace that stands for the whole controller
+IDENTIFY, _GET_FEATURES = 0x06, 0x0A
 _FEATURE = 0x06  # Volatile Write Cache
 _CURRENT, _SAVED, _CAPABILITIES = 0, 2, 3  # Select
 # SAT-4 12.2.2: ATA PASS-THROUGH (16), PIO data-in, one block counted in the sector count, IDENTIFY DEVICE
@@ -114,7 +112,7 @@ def controllers(node: Node) -> List[str]:
 def _read_nvme(path: str) -> WriteCache:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _value, raw = _admin(fd, _IDENTIFY, 1, 4096)  # CNS 01h: the controller
+        _value, raw = nvme_admin(fd, IDENTIFY, 1, 4096)  # CNS 01h: the controller
         found = parse_id_ctrl(raw)
         if not found["vwc"] & 1:
             return write_cache.cache_of_nvme(found["vwc"], None, None, None)
@@ -125,26 +123,15 @@ def _read_nvme(path: str) -> WriteCache:
         os.close(fd)
 
 
-def read_nvme_health(path: str) -> Health:
-    """Identify Controller and log page 02h of a controller. Raises Unanswered where it refuses, OSError where it is gone."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        _value, controller = _admin(fd, _IDENTIFY, 1, 4096)
-        _value, log = _admin(fd, _GET_LOG_PAGE, (HEALTH_BYTES // 4 - 1) << 16 | _HEALTH_LOG, HEALTH_BYTES, _CONTROLLER)
-        return parse_health(controller, log)
-    finally:
-        os.close(fd)
-
-
 def _feature(fd: int, select: int) -> Optional[int]:
     """Dword 0 of Get Features for the volatile write cache; None where the controller refuses."""
     try:
-        return _admin(fd, _GET_FEATURES, select << 8 | _FEATURE, 0)[0]
+        return nvme_admin(fd, _GET_FEATURES, select << 8 | _FEATURE, 0)[0]
     except Unanswered:
         return None
 
 
-def _admin(fd: int, opcode: int, dword10: int, length: int, nsid: int = 0) -> Tuple[int, bytes]:
+def nvme_admin(fd: int, opcode: int, dword10: int, length: int, nsid: int = 0) -> Tuple[int, bytes]:
     """An NVMe admin command that reads, by default to no namespace. Returns dword 0 of the answer and the data."""
     data = array.array("B", bytes(max(length, 1)))
     command = bytearray(_ADMIN.pack(opcode, 0, 0, nsid, 0, 0, 0, data.buffer_info()[0] if length else 0, 0, length, dword10, 0, 0, 0, 0, 0, 1000 * _SECONDS, 0))

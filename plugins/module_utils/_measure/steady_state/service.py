@@ -31,7 +31,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds, parse_records
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import find_disks
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.backups import slug
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.erasures import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, release, take
 
 NONE, STARTING, RUNNING, FINISHED, FAILED, INTERRUPTED, STOPPED = "none", "starting", "running", "finished", "failed", "interrupted", "stopped"

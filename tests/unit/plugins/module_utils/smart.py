@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import nvme, smartctl
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats import nvme_health, smartctl
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.emmc import parse_emmc
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import fixture
 
@@ -75,7 +75,7 @@ def health_of(one):
         found = {"smartctl": {"exit_status": 2, "messages": [{"string": words, "severity": "error"}]}, "device": {"name": "/dev/sda"}}
         return smartctl.parse_smartctl(2, json.dumps(found))
     if one["id"] == "intel-p4610-dell-3t2":  # the tool of the capture prints no verdict: the log itself
-        return nvme.parse_health(bytes(4096), health_log(one))
+        return nvme_health.parse_health(bytes(4096), health_log(one))
     return smartctl.parse_smartctl(0, json.dumps(document(one)))
 
 

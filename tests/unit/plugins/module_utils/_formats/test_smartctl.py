@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import nvme, raid_cli, smart_attributes, smartctl
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats import nvme_health, raid_cli, smart_attributes, smartctl
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.emmc import parse_emmc
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.endurance import hours_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.health import DriveUse, judge_health
@@ -207,7 +207,7 @@ def test_scan_knows_members_of_megaraid_only():
 
 @pytest.mark.parametrize("bit", range(5))
 def test_each_warning_bit_by_log_and_by_smartctl(bit):
-    by_log = nvme.parse_health(fixture("id_ctrl.bin"), health_log(warning=1 << bit))
+    by_log = nvme_health.parse_health(fixture("id_ctrl.bin"), health_log(warning=1 << bit))
     log = {"critical_warning": 1 << bit, "available_spare": 100, "available_spare_threshold": 10}
     by_tool = smartctl.parse_smartctl(8, json.dumps(document(RECORDS[0], nvme_smart_health_information_log=log, smart_status={"passed": False})))
     rule = ("spare_low", "temperature", "unreliable", "read_only", "backup_failed")[bit]
@@ -218,7 +218,7 @@ def test_each_warning_bit_by_log_and_by_smartctl(bit):
 
 def test_the_log_of_the_lab():
     """QEMU: spare, threshold and used are 0, which is a drive that does not report them."""
-    found = nvme.parse_health(fixture("id_ctrl.bin"), health_log(spare=0, threshold=0, kelvin=0x143))
+    found = nvme_health.parse_health(fixture("id_ctrl.bin"), health_log(spare=0, threshold=0, kelvin=0x143))
     assert (found.model, found.serial, found.temperature, found.temperature_limit) == ("QEMU NVMe Ctrl", "PLUMB0001", 50, 70)
     assert judge_health(found, NOW).failing is False
 

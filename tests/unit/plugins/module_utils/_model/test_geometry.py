@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import nvme
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import geometry as model_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import stack_addresses
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, fixture
 
@@ -191,7 +192,7 @@ def test_partition_addresses(logical, grain):
         if grain % logical or phase % logical:
             continue
         start = model_geometry.partition_start(geometry)
-        end = model_geometry.partition_end(size // logical * logical, reserve, geometry)
+        end = stack_addresses.partition_end(size // logical * logical, reserve, geometry)
         kept = Fraction(str(reserve["percent"])) / 100 * size if "percent" in reserve else reserve["bytes"]
         assert start % grain == phase
         assert MIB <= start <= 65 * MIB + grain
@@ -209,7 +210,7 @@ def test_partition_addresses(logical, grain):
 
 @pytest.mark.parametrize("grain", GRAINS)
 def test_data_alignment(grain):
-    distance = model_geometry.data_alignment(made(512, grain, 0))
+    distance = stack_addresses.data_alignment(made(512, grain, 0))
     assert distance % grain == 0 and MIB <= distance < MIB + grain
 
 
@@ -222,7 +223,7 @@ def test_random_addresses():
         size = dice.randrange(600 * MIB // 512, 1 << 34) * 512
         geometry = made(512, grain, offset)
         start = model_geometry.partition_start(geometry)
-        end = model_geometry.partition_end(size, {"percent": 10.0}, geometry)
+        end = stack_addresses.partition_end(size, {"percent": 10.0}, geometry)
         assert start % grain == offset % grain and start >= MIB
         assert end % grain == offset % grain and (size - end) * 10 >= size
 
@@ -239,7 +240,7 @@ def test_offset_off_the_blocks_is_refused():
 
 def test_tiny_device_has_no_room():
     geometry = make_geometry(Limits(512, 4096))
-    assert model_geometry.partition_end(MIB, {"percent": 0.0}, geometry) == model_geometry.partition_start(geometry)
+    assert stack_addresses.partition_end(MIB, {"percent": 0.0}, geometry) == model_geometry.partition_start(geometry)
 
 
 # --- stripes ---------------------------------------------------------------------------------------
@@ -250,13 +251,13 @@ def test_tiny_device_has_no_room():
     [(4096, 64 * KIB), (512, 64 * KIB), (65536, 64 * KIB), (131072, 128 * KIB), (262144, 256 * KIB), (1048576, 1024 * KIB)],
 )
 def test_auto_stripe(grain, expected):
-    assert model_geometry.auto_stripe(grain) == expected
+    assert stack_addresses.auto_stripe(grain) == expected
 
 
 @pytest.mark.parametrize("grain", [98304, 12288, 24576, 49152, 196608, 786432, 2 * MIB])
 def test_auto_stripe_refuses_a_grain_that_nothing_fits(grain):
     with pytest.raises(PlumblineError) as caught:
-        model_geometry.auto_stripe(grain)
+        stack_addresses.auto_stripe(grain)
     text = "no stripe size fits a grain of %s: LVM takes powers of two only, and none up to 1 MiB is a multiple of it; use layout 'separate'"
     assert caught.value.msg == text % model_geometry.human(grain)
 
@@ -302,7 +303,7 @@ def test_auto_stripe_refuses_a_grain_that_nothing_fits(grain):
 )
 def test_check_stripe_refuses(stripe, grain, fault):
     with pytest.raises(PlumblineError) as caught:
-        model_geometry.check_stripe(stripe, grain)
+        stack_addresses.check_stripe(stripe, grain)
     assert caught.value.msg == fault
 
 
@@ -313,7 +314,7 @@ def test_check_stripe_table():
         for grain in GRAINS:
             fits = bin(stripe).count("1") == 1 and stripe >= 4096 and stripe % grain == 0
             try:
-                model_geometry.check_stripe(stripe, grain)
+                stack_addresses.check_stripe(stripe, grain)
                 passed = True
             except PlumblineError:
                 passed = False
@@ -327,9 +328,9 @@ def test_check_stripe_table():
     [(16 * MIB, 4), (4 * GIB, 4), (8 * GIB - 1, 4), (8 * GIB, 8), (16 * GIB, 16), (100 * GIB, 64), (128 * GIB, 128), (10 << 40, 128)],
 )
 def test_extent_size(leg, expected):
-    assert model_geometry.extent_size(leg) == expected * MIB
+    assert stack_addresses.extent_size(leg) == expected * MIB
 
 
 def test_common_grain():
-    assert model_geometry.common_grain([made(512, 4096, 0), made(512, 65536, 0)]) == 65536
-    assert model_geometry.common_grain([made(512, 98304, 0), made(512, 65536, 0)]) == 196608
+    assert stack_addresses.common_grain([made(512, 4096, 0), made(512, 65536, 0)]) == 65536
+    assert stack_addresses.common_grain([made(512, 98304, 0), made(512, 65536, 0)]) == 196608

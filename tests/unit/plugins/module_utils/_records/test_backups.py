@@ -13,7 +13,7 @@ import subprocess
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import backups
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import backups, erasures
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
 
 SIZE = 24 * MIB + 4096
@@ -23,7 +23,7 @@ GUIDE = os.path.join(os.path.dirname(__file__), *[".."] * 5, "docs", "docsite", 
 @pytest.fixture
 def disk(tmp_path, monkeypatch):
     """A file with something at both ends, as a disk of a host; returns (host, its device number, the file)."""
-    monkeypatch.setattr(backups, "DIRECTORY", str(tmp_path / "plumbline" / "backup"))
+    monkeypatch.setattr(erasures, "DIRECTORY", str(tmp_path / "plumbline" / "backup"))
     path = tmp_path / "disk.img"
     with open(path, "wb") as handle:
         handle.write(os.urandom(2 * MIB) + bytes(20 * MIB) + os.urandom(2 * MIB + 4096))
@@ -60,7 +60,7 @@ def test_both_ends(disk):
     about = about_of(kept)
     assert about["files"] == {"head.img": hashlib.sha256(raw[:MIB]).hexdigest(), "tail.img": hashlib.sha256(raw[-MIB:]).hexdigest()}
     assert (about["identity"], about["serial"], about["size_bytes"]) == ("wwid:eui.000000000000a000", "SER0000", SIZE)
-    for directory, names, files in os.walk(backups.DIRECTORY):
+    for directory, names, files in os.walk(erasures.DIRECTORY):
         assert os.stat(directory).st_mode & 0o777 == 0o700 and ".unfinished" not in names
         assert all(os.stat(os.path.join(directory, name)).st_mode & 0o777 == 0o600 for name in files)
 
@@ -114,7 +114,7 @@ def test_an_erase_wants_the_metadata_of_every_group(disk):
     host.pv(devno, "vgold")
     with pytest.raises(PlumblineError, match="is not erased, and nothing was written: vgcfgbackup vgold: no way; mend the VG"):
         backups.keep_device(lambda argv: (5, "", "no\nway\n"), host.seen, devno, True)
-    assert all(backups.backups_of(os.path.join(backups.DIRECTORY, place)) == [] for place in os.listdir(backups.DIRECTORY))
+    assert all(backups.backups_of(os.path.join(erasures.DIRECTORY, place)) == [] for place in os.listdir(erasures.DIRECTORY))
 
 
 def luks2(area, offset, keyslots=1 << 20, kind="crypt"):
@@ -172,18 +172,18 @@ def test_how_often_a_device_was_erased(disk):
     """What a killed module left is no count, and pruning leaves it alone."""
     host, devno, _path = disk
     key = host.seen.nodes[devno].identity.key
-    assert backups.erasures_of(key) == 0
+    assert erasures.erasures_of(key) == 0
     backups.keep_device(no_tool, host.seen, devno)
-    place = os.path.join(backups.DIRECTORY, backups.slug(key))
+    place = os.path.join(erasures.DIRECTORY, erasures.slug(key))
     for turn in (1, 2, 3):
         with open(os.path.join(place, ".erased"), "w", encoding="utf-8") as handle:
             handle.write("half")
         backups.note_erasure(key, "0" * 32)
-        assert backups.erasures_of(key) == turn
+        assert erasures.erasures_of(key) == turn
     backups.prune(place)
-    assert (backups.erasures_of(key), backups.erasures_of("wwid:other")) == (3, 0)
-    assert oct(os.stat(os.path.join(place, backups.ERASURES)).st_mode & 0o777) == "0o600"
-    assert sorted(os.listdir(place))[-1] == backups.ERASURES and len(os.listdir(place)) == 2
+    assert (erasures.erasures_of(key), erasures.erasures_of("wwid:other")) == (3, 0)
+    assert oct(os.stat(os.path.join(place, erasures.ERASURES)).st_mode & 0o777) == "0o600"
+    assert sorted(os.listdir(place))[-1] == erasures.ERASURES and len(os.listdir(place)) == 2
 
 
 def test_names_sort_whatever_the_clock_does(disk, monkeypatch):
@@ -224,7 +224,7 @@ def test_what_a_killed_module_left_is_taken_away(disk):
 
 @pytest.mark.parametrize("key, other", [("wwid:eui.1", "wwid/eui.1"), ("a" * 100, "a" * 101), ("../../x", "x"), ("", "-"), ("ä", "ö")])
 def test_names_of_devices(key, other):
-    assert re.fullmatch(r"[A-Za-z0-9-]+", backups.slug(key)) and backups.slug(key) != backups.slug(other)
+    assert re.fullmatch(r"[A-Za-z0-9-]+", erasures.slug(key)) and erasures.slug(key) != erasures.slug(other)
 
 
 def test_a_device_that_cannot_be_read_is_not_written_to(disk, monkeypatch):

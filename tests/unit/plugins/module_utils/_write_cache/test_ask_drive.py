@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import ask_health
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._formats.test_link import phy_page
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._write_cache.test_rules import identify, mode_page
@@ -136,11 +137,11 @@ def test_nvme(drive):
 def test_nvme_health(drive):
     """Log page 02h of the whole controller, 512 bytes: 127 dwords more than one."""
     drive.nvme.update({(6, 1): fixture("id_ctrl.bin"), (0x02, 0x007F0002): health_log(warning=4, kelvin=310, used=7)})
-    found = ask_drive.read_nvme_health("/dev/nvme0")
+    found = ask_health.read_nvme_health("/dev/nvme0")
     assert (found.critical_warning, found.temperature, found.used, found.serial) == (4, 37, 7, "PLUMB0001")
     del drive.nvme[(0x02, 0x007F0002)]
     with pytest.raises(ask_drive.Unanswered, match="refused admin command 02h"):
-        ask_drive.read_nvme_health("/dev/nvme0")
+        ask_health.read_nvme_health("/dev/nvme0")
 
 
 def test_nvme_without_a_cache_is_asked_no_further(drive):

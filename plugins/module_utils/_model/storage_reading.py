@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All that is read on a host for a plan of its storage. Pure data."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
+
+
+class Keeping(NamedTuple):
+    """What a host has of the means that keep its write caches: *texts* of their files by path, *tools* that they name and that can be run."""
+
+    texts: Dict[str, str]
+    at_work: bool
+    tools: Tuple[str, ...]
+
+
+class StorageReading(NamedTuple):
+    """An observation, and what the host keeps."""
+
+    seen: Observation
+    proofs: Dict[str, Dict[str, Any]]  # stack → the record of its last proof
+    drives: Dict[str, LastReading]  # the last readings of their health, by the identity of a disk
+    keeping: Keeping
+    now: int  # the host's clock, in seconds since 1970
+
+
+class PlanAnswer(NamedTuple):
+    """What a host answers who plans for it. *held*: why this run may not write now; *lease*: the members of the lease as it was, if there was one."""
+
+    reading: StorageReading
+    check_mode: bool
+    held: str
+    lease: Dict[str, Any]
