@@ -35,6 +35,16 @@ options:
     description: The serial number of the drive. V(start) refuses a drive with another one.
     type: str
     default: ""
+  mode:
+    description:
+      - What is shown of the drive. V(steady) fills it once in sequence, loads it at random, and judges whether its rate is steady.
+      - V(saturation) writes at random right behind the discard, O(max_fills) fills of it. It shows where the rate first collapses, and so what space
+        the drive hides.
+      - V(passes) does the same, but writes each block once in each pass, as fio does by default. Then the collapses come back with each pass.
+      - The last two are pictures. No rule judges them, and their verdict is V(not_judged).
+    type: str
+    choices: [steady, saturation, passes]
+    default: steady
   block_size:
     description: The size of a request of the random load, a power of two from V(4KiB) to V(1MiB).
     type: str
@@ -45,12 +55,14 @@ options:
     default: 32
   read_percent:
     description:
-      - The share of reads in the random load, from 0 to 95. If it is not 0, the 99th percentile of the latency must be steady as well.
+      - The share of reads in the random load, from 0 to 95. If it is not 0, the 99th percentile of the latency must be steady as well. Only with
+        O(mode=steady).
     type: int
     default: 0
   max_fills:
     description:
-      - The random load at most, in fills of the drive, from 1 to 20. Without a steady state until then, the verdict is V(inconclusive).
+      - The random load at most, in fills of the drive, from 1 to 20. Without a steady state until then, the verdict is V(inconclusive). In the other
+        modes so much is written in any case. V(passes) needs 3 fills for its period.
     type: float
     default: 4
   precision:
@@ -60,7 +72,7 @@ options:
   snia:
     description:
       - Judge by the letter of SNIA's performance test specification, which looks at five rounds. It can be wrong by a factor on a drive whose
-        garbage collection has not begun.
+        garbage collection has not begun. Only with O(mode=steady).
     type: bool
     default: false
   terabytes_written:
@@ -100,6 +112,15 @@ EXAMPLES = r"""
 - name: Begin a run, or take it up
   plumbline.ssd.steady_state:
     command: start
+    device: /dev/disk/by-id/nvme-MODEL_SERIAL1
+    serial: SERIAL1
+    terabytes_written: 7000
+  become: true
+
+- name: Draw how the rate collapses, and what space the drive hides
+  plumbline.ssd.steady_state:
+    command: start
+    mode: saturation
     device: /dev/disk/by-id/nvme-MODEL_SERIAL1
     serial: SERIAL1
     terabytes_written: 7000
@@ -147,8 +168,13 @@ serial:
   description: The serial number of the disk.
   returned: when a round was written
   type: str
+mode:
+  description: The O(mode) of the run.
+  returned: when a round was written
+  type: str
+  sample: steady
 verdict:
-  description: V(pass) if the rate is steady, else V(inconclusive).
+  description: V(pass) if the rate is steady, else V(inconclusive). V(not_judged) in the other modes.
   returned: when a round was written
   type: str
   sample: pass
@@ -175,7 +201,7 @@ fills:
   returned: when a round was written
   type: float
 mib_s:
-  description: The rate of writes in the windows of the verdict, in MiB/s.
+  description: The rate of writes in the windows of the verdict, in MiB/s. In the other modes that of the last tenth of a fill.
   returned: when a round was written
   type: float
 mib_s_low:
@@ -191,24 +217,49 @@ iops:
   returned: when a round was written
   type: float
 p99_ms:
-  description: The median of the rounds' 99th percentile of the latency of writes, in milliseconds. Null if the rounds are too short for it.
+  description:
+    - The median of the rounds' 99th percentile of the latency of writes, in milliseconds. Null if the rounds are too short for it. In the other modes
+      that of the last fill.
   returned: when a round was written
   type: float
 stalled_rounds:
   description: The number of rounds in the windows that a stall has hit. They are left out.
   returned: when a round was written
   type: int
+first_collapse_fills:
+  description:
+    - Where the rate first collapses for want of free blocks, in fills behind the discard. Null if no collapse was seen, and with O(mode=steady).
+  returned: when a round was written
+  type: float
+  sample: 1.12
+hidden_space:
+  description: The physical space beyond what the drive sells, as a share of that, by the first collapse. Null if that is not known.
+  returned: when a round was written
+  type: float
+  sample: 0.12
+period_fills:
+  description: The fills after which the collapses come back. Null if they do not, if less than 3 fills were written, and without O(mode=passes).
+  returned: when a round was written
+  type: float
+  sample: 1.0
+doubts:
+  description: What makes these three uncertain, such as a run that was cut off.
+  returned: when a round was written
+  type: list
+  elements: str
 seconds:
   description: The time of all rounds, in seconds.
   returned: when a round was written
   type: float
 series:
-  description: Lists of the same length, with one value for each round. M(plumbline.ssd.report) draws them.
+  description:
+    - Lists of the same length, with one value for each round. M(plumbline.ssd.report) draws them. In the other modes a round is a window of 1 % of a
+      fill, and only the last one of a fill has latencies, which are those of the whole fill.
   returned: when a round was written
   type: dict
   contains:
     fills:
-      description: What was written by the end of the round, in fills. The sequential fill is the first one.
+      description: What was written by the end of the round, in fills. With O(mode=steady) the sequential fill is the first one.
       type: list
       elements: float
     mib_s:
@@ -248,7 +299,7 @@ windows:
       type: str
       sample: steady
 marks:
-  description: Where the random load begins, and where the run was taken up.
+  description: Where the random load begins, where the run was taken up, and where the rate first collapses.
   returned: when a round was written
   type: list
   elements: dict

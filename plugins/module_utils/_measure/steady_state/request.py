@@ -12,7 +12,7 @@ from typing import Any, Mapping, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human, is_power_of_two, parse_size
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, MODES, PASSES, STEADY_STATE, Options
 
 DIRECTORY = "/var/lib/plumbline/steady"
 STATUS_DIRECTORY = "/run/plumbline/steady"
@@ -23,6 +23,7 @@ _MOST_DEPTH = 1024
 _MOST_FILLS = 20.0
 
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "mode": {"type": "str", "choices": list(MODES), "default": STEADY_STATE},
     "block_size": {"type": "str", "default": "4KiB"},
     "depth": {"type": "int", "default": 32},
     "read_percent": {"type": "int", "default": 0},
@@ -95,19 +96,32 @@ def read_run_options(params: Mapping[str, Any]) -> Options:
         raise PlumblineError("max_fills: %g; wanted %g to %g" % (params["max_fills"], DEFAULTS.min_fills, _MOST_FILLS))
     if not 0.1 <= params["precision"] <= 50:
         raise PlumblineError("precision: %g; wanted 0.1 to 50 percent" % params["precision"])
+    if params["mode"] != STEADY_STATE and (params["snia"] or params["read_percent"]):
+        key = "snia" if params["snia"] else "read_percent"
+        raise PlumblineError("%s: only mode steady knows it; mode %s writes alone, and is not judged" % (key, params["mode"]))
     latency = params["read_percent"] > 0  # of a mix the 99th percentile has to stand still as well
-    return DEFAULTS._replace(max_fills=params["max_fills"], precision=params["precision"] / 100, snia=params["snia"], latency=latency)
+    more = {"latency": latency, "mode": params["mode"]}
+    return DEFAULTS._replace(max_fills=params["max_fills"], precision=params["precision"] / 100, snia=params["snia"], **more)
 
 
 def most_written(capacity: int, options: Options) -> int:
     """Bytes that a run writes at most: the fill, and the random load up to its end."""
-    return round(capacity * (1 + options.max_fills))
+    return round(capacity * (options.sequential_fills + options.max_fills))
+
+
+def load_words(load: RandomLoad, options: Options) -> str:
+    """The random load for people."""
+    kind = "%d %% reads" % load.read_percent if load.read_percent else "random writes"
+    each = ", each block once per pass" if options.mode == PASSES else ""
+    return "%d KiB, %s, %d outstanding%s" % (load.block // KIB, kind, load.depth, each)
 
 
 def check_wear(capacity: int, options: Options, params: Mapping[str, Any]) -> str:
     """What the run may cost, in one line. Raises PlumblineError where that is more than a share of the rated writes, and nobody has accepted it."""
     most = most_written(capacity, options)
     parts = "one fill of %s in sequence, and up to %g at random" % (human(capacity), options.max_fills)
+    if options.is_picture:
+        parts = "%g fills of %s at random" % (options.max_fills, human(capacity))
     return accept_cost(most, parts, params)
 
 

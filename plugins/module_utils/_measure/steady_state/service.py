@@ -170,9 +170,21 @@ def progress_lines(kept: KeptRun, result: Dict[str, Any]) -> List[str]:
     share = rounds.share
     left = rounds.seconds * (1 - share) / share / 60 if share else 0.0
     step = "random load, %.2f fills" % result["fills"]
-    if rounds.filled < rounds.capacity:
+    if rounds.to_fill > 0:
         step = "sequential fill, %.0f %%" % (100 * rounds.filled / rounds.capacity)
     lines = ["%s: %s; %s" % (result["device"], kept.state, step)]
     if kept.state == RUNNING:
         lines.append("%.0f %% of the longest run; at most %.0f minutes left at this rate" % (100 * share, left))
-    return [*lines, "%.1f MiB/s: %s" % (result["mib_s"], result["why"])]
+    lines.append("%.1f MiB/s: %s" % (result["mib_s"], result["why"]))
+    return lines + _picture_lines(result) if rounds.options.is_picture else lines
+
+
+def _picture_lines(result: Dict[str, Any]) -> List[str]:
+    """What a picture shows, for people."""
+    collapse, hidden, period = (result[key] for key in ("first_collapse_fills", "hidden_space", "period_fills"))
+    lines = ["no collapse was seen"]
+    if collapse is not None:
+        lines = ["first collapse after %.2f fills: hidden space %.0f %%" % (collapse, 100 * hidden)]
+    if period is not None:
+        lines.append("the collapses come back after %.2f fills" % period)
+    return lines + ["doubt: " + one for one in result["doubts"]]

@@ -44,6 +44,17 @@ def test_bounds_that_are_refused(given):
         request.read_run_options({**ASKED, **given})
 
 
+@pytest.mark.parametrize("mode", ["saturation", "passes"])
+@pytest.mark.parametrize("given", [{"snia": True}, {"read_percent": 30}])
+def test_a_picture_is_of_writes_and_not_judged(mode, given):
+    with pytest.raises(PlumblineError, match="%s: only mode steady knows it" % next(iter(given))):
+        request.read_run_options({**ASKED, "mode": mode, **given})
+    options = request.read_run_options({**ASKED, "mode": mode})
+    assert options.is_picture and request.most_written(4 * TB, options) == 16 * TB
+    assert "(4 fills of 3.64 TiB at random)" in request.check_wear(4 * TB, options, {**ASKED, "accept_wear": True})
+    assert ("each block once per pass" in request.load_words(LOAD, options)) is (mode == "passes")
+
+
 def test_a_mix_wants_a_steady_latency():
     assert request.read_run_options(ASKED) == DEFAULTS
     assert request.read_run_options({**ASKED, "read_percent": 70}).latency
@@ -91,6 +102,9 @@ def test_the_command_of_a_round():
     assert "--output-format=json+" in words and "--direct=1" in words and "--gtod_reduce=1" not in words and "--readonly" not in words
     words = drive_load.round_argv("fio", place, drive_load.FILL, 5 << 20, b"\1" * 16, True)
     assert "--rw=write" in words and not [word for word in words if word.startswith("--rwmixread")]
+
+    words = drive_load.round_argv("fio", place, LOAD, 5 << 20, b"\1" * 16, False, True)
+    assert words.index("--norandommap=0") > words.index("--norandommap=1"), "the later word counts"
 
 
 def report(**more):
@@ -153,3 +167,48 @@ def test_a_run_that_has_just_begun():
 def test_rounds_that_are_damaged(text):
     with pytest.raises(PlumblineError, match="no record of a run, or damaged"):
         rounds.parse_records(text, "f")
+
+
+def drawn(mode, parts, cut_behind=None):
+    """The result of a picture: (windows of 1 %, rate) in a row, cut off behind so many windows."""
+    windows = [kept("load", 1, rate)[0] for count, rate in parts for _window in range(count)]
+    for one in windows:
+        one.update(bytes=10, seconds=10 / (50 / one["seconds"]), p99_us=None)
+    records = [STEP, *windows, {"step": "drawn", "p50_us": 100.0, "p99_us": 900.0, "p999_us": 1500.0, "written": None}]
+    if cut_behind is not None:
+        records.insert(1 + cut_behind, {"step": "resumed", "written": None})
+    return rounds.steady_result(rounds.Rounds(records, 1000, DEFAULTS._replace(mode=mode, max_fills=4.0)), LOAD, "/dev/x")
+
+
+SAW = [(112, 100.0), (38, 25.0), *[(62, 100.0), (38, 25.0)] * 2, (50, 100.0)]
+
+
+@pytest.mark.parametrize(
+    "mode, parts, cut, collapse, period, doubts",
+    [
+        ("saturation", [(112, 100.0), (288, 25.0)], None, 1.12, None, 0),
+        ("saturation", [(400, 100.0)], None, None, None, 0),
+        ("saturation", [(150, 100.0), (250, 25.0)], None, 1.5, None, 1),  # no drive is known to hide so much
+        ("saturation", [(50, 300.0), (62, 100.0), (288, 25.0)], None, 1.12, None, 1),  # a cache
+        ("saturation", [(112, 100.0), (288, 25.0)], 60, 1.12, None, 1),
+        ("saturation", [(112, 100.0), (288, 25.0)], 200, 1.12, None, 0),  # the collapse had been seen
+        ("passes", SAW, None, 1.12, 1.0, 0),
+        ("passes", SAW, 50, 1.12, 1.0, 2),  # three fills and a half are behind the cut
+        ("passes", SAW, 150, 1.12, None, 1),
+    ],
+)
+def test_what_a_picture_shows(mode, parts, cut, collapse, period, doubts):
+    found = drawn(mode, parts, cut)
+    assert (found["mode"], found["verdict"], found["reasons"], found["why"]) == (mode, "not_judged", [], "a picture, not judged")
+    assert found["first_collapse_fills"] == collapse and len(found["doubts"]) == doubts, found["doubts"]
+    assert found["hidden_space"] == (None if collapse is None else pytest.approx(collapse - 1))
+    assert found["period_fills"] == (None if period is None else pytest.approx(period, abs=0.011))
+    assert {mark["fills"] for mark in found["marks"] if mark["label"] == "first collapse"} == ({collapse} if collapse else set())
+    assert not [mark for mark in found["marks"] if mark["label"] == "random load"] and found["windows"] == []
+    assert found["p99_ms"] == 0.9 and found["series"]["p99_ms"][-2:] == [None, 0.9], "the latency is that of the whole fill"
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_steady_state_shows_no_collapse():
+    found = rounds.steady_result(rounds.Rounds([STEP, *kept("fill", 20, 100.0), *kept("load", 40)], 1000, DEFAULTS), LOAD, "/dev/x")
+    assert (found["mode"], found["first_collapse_fills"], found["hidden_space"], found["period_fills"], found["doubts"]) == ("steady", None, None, None, [])
