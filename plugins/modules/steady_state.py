@@ -45,6 +45,12 @@ options:
     type: str
     choices: [steady, saturation, passes]
     default: steady
+  reserve:
+    description:
+      - The share of the drive that is left discarded at its end, as V(10%), at most V(50%). Only the rest is loaded, as if it were partitioned with
+        this reserve. A fill is that of the rest.
+    type: str
+    default: 0%
   block_size:
     description: The size of a request of the random load, a power of two from V(4KiB) to V(1MiB).
     type: str
@@ -222,6 +228,23 @@ p99_ms:
       that of the last fill.
   returned: when a round was written
   type: float
+write_amplification:
+  description:
+    - What was programmed by what was written, in the windows of the verdict. Null without a verdict, and if the drive does not count what it programs.
+  returned: when a round was written
+  type: float
+write_amplification_low:
+  description: The lower end of what RV(write_amplification) may be, by the units of the drive's counters.
+  returned: when a round was written
+  type: float
+write_amplification_high:
+  description: The upper end of it.
+  returned: when a round was written
+  type: float
+reserve_percent:
+  description: The O(reserve) of the run, in percent.
+  returned: when a round was written
+  type: float
 stalled_rounds:
   description: The number of rounds in the windows that a stall has hit. They are left out.
   returned: when a round was written
@@ -321,7 +344,6 @@ report:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import discard
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import service
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import examine_device
@@ -329,6 +351,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
     ARGUMENTS,
     Request,
     check_wear,
+    loaded_span,
     read_random_load,
     read_run_options,
 )
@@ -350,7 +373,7 @@ def start(module, run, kept, device):
         raise PlumblineError("a run with other options was begun on %s, and interrupted: start it with the same ones, or stop it first" % device)
     find_fio()
     node = examine_device(run, device, params["serial"], resumed)
-    wear = check_wear(discard.owned(node.size).length, options, params)
+    wear = check_wear(loaded_span(node.size, options.reserve).length, options, params)
     if not module.check_mode:
         mark = kept.request.mark if resumed else service.new_mark()
         request = Request(device, node.identity.key, params["serial"], load, options, mark)

@@ -144,6 +144,44 @@ def test_a_reboot_in_the_middle(bench: Bench, harness: Harness, drive: Disk) -> 
     blank(harness, drive)
 
 
+ALPHA = (96 * 1.125) / 94  # physical by loaded space, in MiB
+GUESSED = 0.04  # fills: blocks that the drive keeps free, and windows of 1 %
+
+
+def test_a_picture_of_the_first_collapse(harness: Harness, drive: Disk) -> None:
+    """Random writes right behind the discard. A kill costs one window, and is told; the drive is blank afterwards."""
+    begun = started(harness, drive, mode="saturation", max_fills=1.6)
+    assert "it writes 150.40 MiB at most (1.6 fills of 94 MiB at random)" in begun["wear"], begun["wear"]
+    count = f"""cat {KEPT}/*/rounds.jsonl | grep -c '"step": "load"'"""
+    harness.must(f"until [ $({count}) -ge 10 ]; do sleep 0.1; done; pkill -9 -of '{VICTIMS[0]}'")
+    found = finished(harness, drive)
+    assert (found["state"], found["fault"], found["verdict"], found["mode"]) == ("finished", "", "not_judged", "saturation"), found
+    kinds = [one["step"] for one in rounds(harness)]
+    assert kinds[:3] == ["head", "discard", "load"] and kinds[-1] == "freed" and kinds.count("resumed") == 1 and "fill" not in kinds, kinds
+    print(found["first_collapse_fills"], found["report"])
+    assert abs(found["first_collapse_fills"] - ALPHA) <= GUESSED and abs(found["hidden_space"] - (ALPHA - 1)) <= GUESSED
+    assert found["period_fills"] is None and any("cut off 1 times before its first collapse" in one for one in found["doubts"]), found["doubts"]
+    assert {"fills": found["first_collapse_fills"], "label": "first collapse"} in found["marks"]
+    blank(harness, drive)
+
+
+def test_a_picture_of_passes(bench: Bench, harness: Harness, drive: Disk) -> None:
+    """Each block once in each pass: the collapses come back. A run of another mode is refused meanwhile, and stop leaves the drive blank."""
+    started(harness, drive, mode="passes")
+    found = finished(harness, drive)
+    assert (found["state"], found["verdict"]) == ("finished", "not_judged"), found
+    print(found["first_collapse_fills"], found["period_fills"], found["report"], found["series"]["mib_s"])
+    assert abs(found["first_collapse_fills"] - ALPHA) <= GUESSED and abs(found["period_fills"] - 1) <= 0.03
+    assert abs(found["fills"] - 4) <= 0.001 and found["p99_ms"] > 0
+    started(harness, drive, mode="passes", anew=True)
+    until_loaded(harness, drive, 5)
+    harness.must("systemctl kill --signal=SIGKILL 'plumbline-steady-*'; systemctl stop 'plumbline-steady-*'")
+    with bench.untouched(drive):
+        assert_error(call(harness, "start", drive, mode="saturation"), "a run with other options was begun")
+    assert call(harness, "stop", drive)["changed"]
+    blank(harness, drive)
+
+
 @pytest.mark.long
 def test_twenty_kills(harness: Harness, drive: Disk) -> None:
     """The program ten times, fio ten times, at any time: each costs one round at most, and the run comes to an end."""
@@ -219,6 +257,7 @@ def test_options_that_are_refused(bench: Bench, harness: Harness, disks: dict[st
         ({"read_percent": 100}, "read_percent: 100"),
         ({"max_fills": 0.5}, "max_fills: 0.5"),
         ({"precision": 0}, "precision: 0"),
+        ({"mode": "passes", "read_percent": 30}, "read_percent: only mode steady knows it"),
     ]
     with bench.untouched():
         for given, told in cases:

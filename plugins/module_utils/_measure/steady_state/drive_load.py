@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, round_up
@@ -17,7 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import LoadRound
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import percentile_us, read_bins
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, loaded_span
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.run import Backend, LoadKilled
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.windows import ByteWindows
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import find_fio, run_fio
@@ -64,21 +64,21 @@ def _rows(text: str) -> Sequence[Dict[str, Any]]:
     return rows
 
 
-def ask_drive(node: Node) -> Tuple[Optional[int], Optional[int]]:
-    """(bytes that hosts ever wrote, degrees Celsius) by the drive's own word; None for what it does not say."""
+def ask_drive(node: Node) -> Tuple[Mapping[str, int], Optional[int]]:
+    """(what it has counted, degrees Celsius) by the drive's own word; None for a temperature that it does not say."""
     found = read_drives(DriveMeans(shutil.which, _ASK_SECONDS), [node], [], False)
     health = found[0][1] if found else None
-    return (health.counters.get("host_bytes_written"), health.temperature) if health else (None, None)
+    return (health.counters, health.temperature) if health else ({}, None)
 
 
 class FioDrive(Backend):
     """fio on a device that is held. Until hold() was called it only answers what the drive has counted."""
 
-    def __init__(self, node: Node, load: RandomLoad, mark: bytes) -> None:
+    def __init__(self, node: Node, load: RandomLoad, mark: bytes, reserve: float = 0.0) -> None:
         self._node, self._load, self._mark = node, load, mark
         self._fio = find_fio()
         self._device: Optional[RawDevice] = None
-        self.span = discard.owned(node.size)
+        self.span = loaded_span(node.size, reserve)
 
     def hold(self, device: RawDevice) -> None:
         self._device = device
@@ -129,7 +129,7 @@ class FioDrive(Backend):
             raise PlumblineError("%s: the kernel keeps no account of it, or it has gone; look at its queue/iostats" % self._node.path)
         return found.written
 
-    def written(self) -> Optional[int]:
+    def counters(self) -> Mapping[str, int]:
         return ask_drive(self._node)[0]
 
     def _round(self, place: fio.Place, load: RandomLoad, length: int, sequential: bool) -> LoadRound:

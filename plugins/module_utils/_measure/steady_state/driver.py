@@ -44,7 +44,7 @@ def carry_out(run: Runner, paths: Paths, request: Request) -> None:
     (node,), _names = find_disks([request.path], False)
     if node.identity.key != request.drive:
         raise PlumblineError("%s is another drive now: %s, was %s; name the drive by a path that stays" % (request.path, node.identity.key, request.drive))
-    drive = FioDrive(node, request.load, mark)
+    drive = FioDrive(node, request.load, mark, request.options.reserve)
     lease, _before, _warnings = take(Run(controller="the steady state of %s" % node.name), "", own=True)
     try:
         with contextlib.closing(SteadyRun(paths.rounds, request.drive, drive.span.length, drive, request.options)) as steady:

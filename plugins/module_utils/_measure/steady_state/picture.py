@@ -42,7 +42,8 @@ def look_at(records: Sequence[Mapping[str, Any]], capacity: int, options: Option
         elif one["step"] == "load" and one["bytes"] >= _WHOLE * WINDOW_SHARE * capacity:
             rates.append(one["bytes"] / one["seconds"] if one["seconds"] > 0 else 0.0)
     collapse = first_collapse(rates)
-    hidden = hidden_space(collapse)
+    # A fill is that of the span; what is hidden is a share of the whole drive.
+    hidden = hidden_space(collapse if collapse.fills is None else collapse._replace(fills=collapse.fills * (1 - options.reserve)))
     doubts = [hidden.doubt] if hidden.share is not None and hidden.doubt else []
     doubts += _doubts_on_collapse(collapse, cuts)
     period = None

@@ -11,8 +11,11 @@ import os
 from typing import Any, Mapping, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human, is_power_of_two, parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human, is_power_of_two, parse_share, parse_size, round_down
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import MOST_RESERVED
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, MODES, PASSES, STEADY_STATE, Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import reserved_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 
 DIRECTORY = "/var/lib/plumbline/steady"
 STATUS_DIRECTORY = "/run/plumbline/steady"
@@ -24,6 +27,7 @@ _MOST_FILLS = 20.0
 
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "mode": {"type": "str", "choices": list(MODES), "default": STEADY_STATE},
+    "reserve": {"type": "str", "default": "0%"},
     "block_size": {"type": "str", "default": "4KiB"},
     "depth": {"type": "int", "default": 32},
     "read_percent": {"type": "int", "default": 0},
@@ -92,8 +96,8 @@ def read_random_load(params: Mapping[str, Any]) -> RandomLoad:
 
 def read_run_options(params: Mapping[str, Any]) -> Options:
     """Raises PlumblineError for bounds that no run could keep."""
-    if not DEFAULTS.min_fills <= params["max_fills"] <= _MOST_FILLS:
-        raise PlumblineError("max_fills: %g; wanted %g to %g" % (params["max_fills"], DEFAULTS.min_fills, _MOST_FILLS))
+    base = DEFAULTS.with_reserve(read_share(params["reserve"], "reserve"))
+    check_fills(params["max_fills"], base)
     if not 0.1 <= params["precision"] <= 50:
         raise PlumblineError("precision: %g; wanted 0.1 to 50 percent" % params["precision"])
     if params["mode"] != STEADY_STATE and (params["snia"] or params["read_percent"]):
@@ -101,7 +105,35 @@ def read_run_options(params: Mapping[str, Any]) -> Options:
         raise PlumblineError("%s: only mode steady knows it; mode %s writes alone, and is not judged" % (key, params["mode"]))
     latency = params["read_percent"] > 0  # of a mix the 99th percentile has to stand still as well
     more = {"latency": latency, "mode": params["mode"]}
-    return DEFAULTS._replace(max_fills=params["max_fills"], precision=params["precision"] / 100, snia=params["snia"], **more)
+    return base._replace(max_fills=params["max_fills"], precision=params["precision"] / 100, snia=params["snia"], **more)
+
+
+def read_share(text: str, where: str) -> float:
+    """A reserve, 0 to 0.5."""
+    share = 0.0 if text in ("0", "0%") else parse_share(text, where) / 100
+    if share > MOST_RESERVED:
+        raise PlumblineError("%s: %s; wanted at most %g%%" % (where, text, 100 * MOST_RESERVED))
+    return share
+
+
+def check_fills(wanted: float, options: Options) -> None:
+    """Raises PlumblineError for a longest load with which there would be no verdict."""
+    if not options.min_fills <= wanted <= _MOST_FILLS:
+        told = " with a reserve of %g%%" % (100 * options.reserve) if options.reserve else ""
+        raise PlumblineError("max_fills: %g; wanted %g to %g%s" % (wanted, options.min_fills, _MOST_FILLS, told))
+
+
+def loaded_span(size: int, reserve: float) -> Span:
+    """What is loaded of a device of *size* bytes: as much as a partition has that leaves such a reserve, and what a stack owns without one.
+
+    Raises PlumblineError where that is too little for a round of the load.
+    """
+    kept = max(reserved_bytes(size, {"percent": 100 * reserve}), MIB)
+    span = Span(MIB, max(round_down(size - kept, MIB) - MIB, 0))
+    if reserve and span.length < LEAST_BYTES:
+        text = "reserve: %g%% of %s leave %s; a round of the load needs %s at least"
+        raise PlumblineError(text % (100 * reserve, human(size), human(span.length), human(LEAST_BYTES)))
+    return span
 
 
 def most_written(capacity: int, options: Options) -> int:

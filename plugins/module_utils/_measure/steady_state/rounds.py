@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE, NOT_JUDGED, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import counted_amplification
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.cliff import WINDOW_SHARE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import (
     ROUND_SHARE,
@@ -24,7 +25,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.picture import Picture, look_at
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, load_words
 
-_TIDIED = 0.25  # fills that an idle drive may have made room for: half of the largest hidden space
 _AT_THE_END = 0.1  # of a fill: what the rate of a picture is taken from
 _MIB = float(1 << 20)
 _LATENCIES = (("p50_ms", "p50_us"), ("p99_ms", "p99_us"), ("p999_ms", "p999_us"))
@@ -66,7 +66,7 @@ class Rounds(NamedTuple):
         rounds = [round_of(one) for one in self.records[self.resumed :] if one["step"] == "load"]
         options = self.options
         if before:
-            least = max(options.min_fills - before, _TIDIED + 2 * WINDOW * ROUND_SHARE)
+            least = max(options.min_fills - before, options.tidied_fills + 2 * WINDOW * ROUND_SHARE)
             options = options._replace(min_fills=least, max_fills=max(options.max_fills - before, 0.0))
         found = judge_steady(rounds, self.capacity, options)
         if before and found.verdict == INCONCLUSIVE:
@@ -137,6 +137,8 @@ def steady_result(rounds: Rounds, load: RandomLoad, device: str) -> Dict[str, An
         "mib_s_high": _mib(verdict.high),
         "iops": round(verdict.rate / load.block, 1),
         "p99_ms": _tail_ms(rounds, verdict),
+        **_amplification(rounds, verdict),
+        "reserve_percent": round(100 * rounds.options.reserve, 2),
         "stalled_rounds": verdict.stalled,
         "seconds": round(rounds.seconds, 1),
         "first_collapse_fills": picture.collapse,
@@ -155,6 +157,18 @@ def _tail_ms(rounds: Rounds, verdict: Steady) -> Optional[float]:
         loaded = [one for one in rounds.records[rounds.resumed :] if one["step"] == "load"]
         tails = sorted(one["p99_us"] for one in loaded[verdict.first :] if one["p99_us"] is not None)
     return _ms(tails[len(tails) // 2]) if tails else None
+
+
+def _amplification(rounds: Rounds, verdict: Steady) -> Dict[str, Any]:
+    """By the drive's own counters, from before the windows of the verdict to their end."""
+    loads = [number for number, one in enumerate(rounds.records) if one["step"] == "load" and number >= rounds.resumed]
+    found = None
+    if verdict.verdict == STEADY:
+        ends = (rounds.records[loads[verdict.first] - 1], rounds.records[loads[-1]])
+        found = counted_amplification(*(one.get("counters") or {} for one in ends))
+    values = found._asdict() if found else {}
+    names = (("", "value"), ("_low", "low"), ("_high", "high"))
+    return {"write_amplification" + end: round(values[key], 3) if values else None for end, key in names}
 
 
 def _mib(rate: Any) -> Any:

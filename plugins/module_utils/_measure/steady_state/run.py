@@ -17,9 +17,10 @@ import fcntl
 import json
 import math
 import os
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Mapping
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import COUNTERS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.cliff import WINDOW_SHARE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import ROUND_SHARE, RUNNING, LoadRound, Steady
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, PASSES, Options
@@ -54,8 +55,8 @@ class Backend:
         Raises LoadKilled where it was ended from outside."""
         raise NotImplementedError
 
-    def written(self) -> Optional[int]:
-        """The drive's own count of the bytes that hosts ever wrote, if it has one."""
+    def counters(self) -> Mapping[str, int]:
+        """What the drive has counted ever since: ``host_bytes_written``, and what else tells its write amplification; without what it does not count."""
         raise NotImplementedError
 
 
@@ -99,7 +100,7 @@ class SteadyRun:
         length = math.ceil(ROUND_SHARE * self.capacity)
         if "discard" not in steps:
             self.backend.discard()
-            self._keep({"step": "discard", "written": self.backend.written()})
+            self._keep({"step": "discard", **self._counted()})
         elif self.rounds.to_fill > 0:
             self._keep_round("fill", self.backend.fill(self.rounds.filled, min(length, self.rounds.to_fill)))
         elif self.verdict.verdict == RUNNING:
@@ -118,15 +119,15 @@ class SteadyRun:
         except LoadKilled:
             if len(self.records) == before:
                 raise
-            self._keep({"step": "resumed", "written": self.backend.written()})
+            self._keep({"step": "resumed", **self._counted()})
             return
         if len(self.records) == before:
             raise PlumblineError("%s: a load wrote nothing; has the drive gone?" % self.path)
-        self._keep({"step": "drawn", **whole._asdict(), "written": self.backend.written()})
+        self._keep({"step": "drawn", **whole._asdict(), **self._counted()})
 
     def _keep_window(self, one: LoadRound) -> None:
         """The drive is not asked for its own count: a command to it would show in the rate."""
-        self._keep({"step": "load", **one._asdict(), "written": None})
+        self._keep({"step": "load", **one._asdict()})
 
     def run(self) -> Steady:
         """All rounds that are left."""
@@ -137,7 +138,11 @@ class SteadyRun:
     def _keep_round(self, step: str, one: LoadRound) -> None:
         if one.bytes <= 0:
             raise PlumblineError("%s: a round wrote nothing; has the drive gone?" % self.path)
-        self._keep({"step": step, **one._asdict(), "written": self.backend.written()})
+        self._keep({"step": step, **one._asdict(), **self._counted()})
+
+    def _counted(self) -> Dict[str, Any]:
+        counters = self.backend.counters()
+        return {"written": counters.get("host_bytes_written"), "counters": {name: counters[name] for name in COUNTERS if name in counters}}
 
     def _keep(self, record: Dict[str, Any]) -> None:
         """One line, on the disk. What could be written of it in part only is taken back."""
@@ -170,7 +175,7 @@ class SteadyRun:
         self.records = lines[1:]
         if self.records and self.verdict.verdict == RUNNING:
             self._check_foreign_writes()
-            self._keep({"step": "resumed", "written": self.backend.written()})
+            self._keep({"step": "resumed", **self._counted()})
 
     def _check_foreign_writes(self) -> None:
         """The drive's own counter has to be where the last round left it, but for the round that was under way.
@@ -178,7 +183,7 @@ class SteadyRun:
         A counter that is lower says nothing: emulated drives count from each start anew. The drive's identity and the marks of the load are proven besides.
         """
         known = max((number for number, one in enumerate(self.records) if one.get("written") is not None), default=None)
-        now = self.backend.written()
+        now = self._counted()["written"]
         if known is None or now is None:
             return
         ours = sum(one["bytes"] for one in self.records[known + 1 :] if one["step"] == "load")

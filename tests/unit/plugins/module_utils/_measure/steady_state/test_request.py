@@ -7,10 +7,14 @@ import json
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import discard
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import drive_load, request, rounds
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import ROUND_SHARE, WINDOW
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, WINDOW_FILLS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry, partition_end
 
 TB = 10**12
 ASKED = {key: option["default"] for key, option in request.ARGUMENTS.items()}
@@ -53,6 +57,46 @@ def test_a_picture_is_of_writes_and_not_judged(mode, given):
     assert options.is_picture and request.most_written(4 * TB, options) == 16 * TB
     assert "(4 fills of 3.64 TiB at random)" in request.check_wear(4 * TB, options, {**ASKED, "accept_wear": True})
     assert ("each block once per pass" in request.load_words(LOAD, options)) is (mode == "passes")
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"reserve": "51%"}, "reserve: 51%; wanted at most 50%"),
+        ({"reserve": "10"}, "reserve: '10' is not a percentage"),
+        ({"reserve": "-1%"}, "reserve: '-1%' is not a percentage"),
+        ({"reserve": "50%", "max_fills": 2.0}, "max_fills: 2; wanted 2.5 to 20 with a reserve of 50%"),
+    ],
+)
+def test_reserves_that_are_refused(given, told):
+    with pytest.raises(PlumblineError, match=told):
+        request.read_run_options({**ASKED, **given})
+
+
+@pytest.mark.parametrize(
+    "size, reserve, length",
+    [(100 * MIB, 0.0, 98 * MIB), (100 * MIB + 4096, 0.0, 98 * MIB), (100 * MIB, 0.005, 98 * MIB), (100 * MIB, 0.1, 89 * MIB), (100 * MIB, 0.1001, 88 * MIB)],
+)
+def test_what_is_loaded_beside_a_reserve(size, reserve, length):
+    """As long as a partition with that reserve; without one, all that a stack owns."""
+    assert request.loaded_span(size, reserve) == (MIB, length)
+    end = partition_end(size, {"percent": 100 * reserve}, make_geometry(Limits(physical=4096)))
+    assert end == MIB + length
+    if not reserve:
+        assert request.loaded_span(size, reserve) == discard.owned(size)
+
+
+def test_a_reserve_that_leaves_too_little():
+    with pytest.raises(PlumblineError, match="reserve: 50% of 96 MiB leave 47 MiB; a round of the load needs 64 MiB at least"):
+        request.loaded_span(96 * MIB, 0.5)
+
+
+def test_a_reserve_makes_the_load_longer_before_a_verdict():
+    """Until the physical space has been written once, any drive is as flat as a steady one."""
+    assert pytest.approx(2 * WINDOW * ROUND_SHARE) == WINDOW_FILLS and DEFAULTS.with_reserve(0.0) == DEFAULTS
+    found = request.read_run_options({**ASKED, "reserve": "25%"})
+    assert (found.reserve, found.min_fills) == (0.25, 1.5) and DEFAULTS.tidied_fills == 0.25 and found.tidied_fills == 0.5
+    assert request.most_written(3 * TB, found) == 15 * TB
 
 
 def test_a_mix_wants_a_steady_latency():
@@ -147,6 +191,32 @@ def test_what_a_run_comes_to():
     json.dumps(found, allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    "first, each, wa",
+    [
+        ({"host_pages": 1000, "background_pages": 0}, {"host_pages": 100, "background_pages": 230}, 3.3),
+        ({"host_bytes_written": 0, "flash_bytes_written": 0}, {"host_bytes_written": 50 << 30, "flash_bytes_written": 150 << 30}, 3.0),
+        ({"host_bytes_written": 0}, {"host_bytes_written": 50 << 30}, None),
+        ({}, {}, None),
+    ],
+)
+def test_write_amplification_of_the_windows(first, each, wa):
+    """By the counters before and behind the windows; the fill before them amplifies nothing, and does not count."""
+    loads = [{**one, "counters": {name: start + each[name] * (number + 1) for name, start in first.items()}} for number, one in enumerate(kept("load", 40))]
+    found = rounds.steady_result(rounds.Rounds([STEP, *kept("fill", 20, 100.0), *loads], 1000, DEFAULTS), LOAD, "/dev/x")
+    assert found["verdict"] == "pass" and found["write_amplification"] == (None if wa is None else pytest.approx(wa, abs=0.001))
+    if wa:
+        assert found["write_amplification_low"] <= wa <= found["write_amplification_high"]
+    unsteady = rounds.steady_result(rounds.Rounds([STEP, *kept("fill", 20, 100.0), *loads[:12]], 1000, DEFAULTS), LOAD, "/dev/x")
+    assert unsteady["write_amplification"] is None
+
+
+def test_hidden_space_beside_a_reserve_is_a_share_of_the_whole_drive():
+    """With a fifth left free, a drive with 12 % collapses after 1.4 fills of the rest."""
+    found = drawn("saturation", [(140, 100.0), (200, 25.0)], reserve=0.2)
+    assert (found["first_collapse_fills"], found["hidden_space"], found["doubts"], found["reserve_percent"]) == (1.4, pytest.approx(0.12), [], 20.0)
+
+
 def test_a_run_that_was_taken_up():
     records = [STEP, *kept("fill", 20), *kept("load", 10), {"step": "resumed", "written": None}, *kept("load", 40)]
     whole = rounds.Rounds(records, 1000, DEFAULTS)
@@ -169,7 +239,7 @@ def test_rounds_that_are_damaged(text):
         rounds.parse_records(text, "f")
 
 
-def drawn(mode, parts, cut_behind=None):
+def drawn(mode, parts, cut_behind=None, reserve=0.0):
     """The result of a picture: (windows of 1 %, rate) in a row, cut off behind so many windows."""
     windows = [kept("load", 1, rate)[0] for count, rate in parts for _window in range(count)]
     for one in windows:
@@ -177,7 +247,7 @@ def drawn(mode, parts, cut_behind=None):
     records = [STEP, *windows, {"step": "drawn", "p50_us": 100.0, "p99_us": 900.0, "p999_us": 1500.0, "written": None}]
     if cut_behind is not None:
         records.insert(1 + cut_behind, {"step": "resumed", "written": None})
-    return rounds.steady_result(rounds.Rounds(records, 1000, DEFAULTS._replace(mode=mode, max_fills=4.0)), LOAD, "/dev/x")
+    return rounds.steady_result(rounds.Rounds(records, 1000, DEFAULTS._replace(mode=mode, max_fills=3.0, reserve=reserve)), LOAD, "/dev/x")
 
 
 SAW = [(112, 100.0), (38, 25.0), *[(62, 100.0), (38, 25.0)] * 2, (50, 100.0)]

@@ -134,7 +134,7 @@ def test_progress(place):
 class Drive:
     """Of the driver: what writes to the device."""
 
-    def __init__(self, node, load, mark):
+    def __init__(self, node, load, mark, reserve):
         self.span, self.held = type("Span", (), {"length": 1000}), None
 
     def hold(self, device):
@@ -151,8 +151,8 @@ class Drive:
         assert self.held
         return LoadRound(length, length / 50)
 
-    def written(self):
-        return None
+    def counters(self):
+        return {}
 
 
 @pytest.fixture
