@@ -17,7 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry, partition_end
 
 TB = 10**12
-ASKED = {key: option["default"] for key, option in request.ARGUMENTS.items()}
+ASKED = {key: option.get("default") for key, option in request.ARGUMENTS.items()}
 LOAD = RandomLoad(4096, 32, 0)
 ONE = Request("/dev/x", "wwid:1", "S1", LOAD, DEFAULTS, "ab" * 16)
 
@@ -97,6 +97,50 @@ def test_a_reserve_makes_the_load_longer_before_a_verdict():
     found = request.read_run_options({**ASKED, "reserve": "25%"})
     assert (found.reserve, found.min_fills) == (0.25, 1.5) and DEFAULTS.tidied_fills == 0.25 and found.tidied_fills == 0.5
     assert request.most_written(3 * TB, found) == 15 * TB
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"target": {}}, "target: wanted exactly one of 'p99_write_ms' and 'wa'"),
+        ({"target": {"wa": 3.0, "p99_write_ms": 2.0}}, "wanted exactly one of"),
+        ({"target": {"hidden": "7%"}}, "wanted exactly one of"),
+        ({"target": {"p99_write_ms": 0.0}}, "target.p99_write_ms: 0; wanted more than 0"),
+        ({"target": {"p99_write_ms": float("nan")}}, "target.p99_write_ms: nan"),
+        ({"target": {"wa": 1.0}}, "target.wa: 1; wanted more than 1"),
+        ({"target": {"wa": 1.01}}, "target: wa: 1.01 needs a reserve of"),
+        ({"target": {"wa": 3.0, "hidden": "60%"}}, "target.hidden: 60%; wanted at most 50%"),
+        ({"target": {"wa": 3.0, "hidden": "x"}}, "target.hidden: 'x' is not a percentage"),
+        ({"target": {"wa": 3.0}, "mode": "passes"}, "leave out mode and reserve"),
+        ({"target": {"wa": 3.0}, "reserve": "10%"}, "leave out mode and reserve"),
+        ({"target": {"wa": 3.0}, "max_fills": 2.0}, "target: max_fills: 2; wanted 2.5 to 20 with a reserve of 50%"),
+    ],
+)
+def test_targets_that_are_refused(given, told):
+    with pytest.raises(PlumblineError, match=told):
+        request.read_target({**ASKED, **given})
+
+
+@pytest.mark.parametrize(
+    "given, guess, runs",
+    [
+        ({"p99_write_ms": 2.0}, 0.2282, 4),  # the theory's reserve for an amplification of 2
+        ({"p99_write_ms": 2.0, "wa": None, "hidden": "28%"}, 0.0767, 4),
+        ({"wa": 3.0}, 0.1204, 2),
+        ({"wa": 3.0, "hidden": "50%"}, 0.0, 2),
+    ],
+)
+def test_where_a_search_begins(given, guess, runs):
+    found = request.read_target({**ASKED, "target": given})
+    assert found.guess == pytest.approx(guess, abs=0.0002) and found.runs == runs
+    assert request.read_target(ASKED) is None
+    kept = request.read_record(json.loads(json.dumps(request.as_record(ONE._replace(target=found, model="M", firmware="F")))), "f")
+    assert kept.target == found and (kept.model, kept.firmware) == ("M", "F")
+
+
+def test_a_search_costs_all_of_its_runs():
+    told = request.check_wear(4 * TB, DEFAULTS, {**ASKED, "accept_wear": True}, 4)
+    assert "it writes 72.76 TiB at most (4 runs, each with one fill of 3.64 TiB in sequence, and up to 4 at random)" in told
 
 
 def test_a_mix_wants_a_steady_latency():
