@@ -40,6 +40,7 @@ NONE, STARTING, RUNNING, FINISHED, FAILED, INTERRUPTED, STOPPED = "none", "start
 _BEGIN_SECONDS = 300  # for the proof of a device that is read whole
 _STOPPED_ROUNDS = ".stopped"
 # systemd starts the program again where a signal ended it, but not where it refused.
+_ACTIVE = ("active", "activating", "deactivating", "reloading")
 _UNIT = ("Restart=on-abnormal", "RestartSec=1", "StartLimitIntervalSec=3600", "StartLimitBurst=60", "TimeoutStopSec=60")
 
 
@@ -123,8 +124,13 @@ def find_run(run: Runner, name: str) -> KeptRun:
     record = read_json(paths.request)
     request = read_record(record, paths.request) if record is not None else None
     rounds, finished = read_runs(paths, request.options) if request is not None else (None, ())
-    active = run(["systemctl", "is-active", "--quiet", unit_of(name)])[0] == 0
+    active = _is_active(run, name)
     return KeptRun(name, paths, request, rounds, active, finished)
+
+
+def _is_active(run: Runner, name: str) -> bool:
+    """Also between a kill and the start by systemd that follows it."""
+    return run(["systemctl", "is-active", unit_of(name)])[1].strip() in _ACTIVE
 
 
 def new_mark() -> str:
@@ -155,7 +161,7 @@ def begin(run: Runner, kept: KeptRun, request: Request) -> None:
 def _wait(run: Runner, kept: KeptRun) -> None:
     end = time.monotonic() + _BEGIN_SECONDS
     while time.monotonic() < end:
-        active = run(["systemctl", "is-active", "--quiet", unit_of(kept.name)])[0] == 0  # before the status, which comes first
+        active = _is_active(run, kept.name)  # before the status, which comes first
         status = kept.status
         if status.get("state") == driver.FAILED:
             raise PlumblineError(str(status.get("msg")), [str(reason) for reason in status.get("reasons") or []])
