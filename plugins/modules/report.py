@@ -23,9 +23,10 @@ options:
       - C(device_info), C(drive_health), C(stack_info), C(stack_plan), C(stack_proof), C(offset_sweep), C(throughput), C(sync_latency) and
         C(fstrim_proof) each hold what the module of that name returned, as it was registered, with or without a loop.
       - C(steady_state) is one mapping for each device that was loaded until its rate was steady, with C(device), C(verdict), C(reasons), the
-        figures C(mib_s), C(iops), C(p99_ms) and C(write_amplification), C(hidden_percent) (the flash beside the user capacity), C(series) (lists
-        named C(fills) or C(seconds), and C(mib_s), C(iops), C(p99_ms)), C(windows) (C(first_fills), C(last_fills), C(label)) and C(marks)
-        (C(fills), C(label)). With a series over time, windows and marks have C(seconds) in place of C(fills).
+        figures C(mib_s), C(iops), C(p99_ms) and C(write_amplification), C(hidden_space) (the flash beside the user capacity, as a share of it),
+        C(first_collapse_fills), C(period_fills), C(mode), C(doubts), C(series) (lists named C(fills) or C(seconds), and C(mib_s), C(iops),
+        C(p99_ms)), C(windows) (C(first_fills), C(last_fills), C(label)) and C(marks) (C(fills), C(label)). With a series over time, windows and
+        marks have C(seconds) in place of C(fills). A verdict C(not_judged) is shown and has no level.
       - C(acceptance) is what M(plumbline.ssd.acceptance) returned, or any mapping with C(cells), each with C(name), C(verdict), C(required),
         C(state), C(value), C(low), C(high), C(wanted), C(unit) and C(against).
       - C(time) is when the host was read, as text. C(unreachable) is true, or the reason, if the host was not reached. C(proofs) is a list of

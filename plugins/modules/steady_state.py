@@ -35,49 +35,12 @@ options:
     description: The serial number of the drive. V(start) refuses a drive with another one.
     type: str
     default: ""
-  block_size:
-    description: The size of a request of the random load, a power of two from V(4KiB) to V(1MiB).
-    type: str
-    default: 4KiB
-  depth:
-    description: The number of requests outstanding, from 1 to 1024.
-    type: int
-    default: 32
-  read_percent:
-    description:
-      - The share of reads in the random load, from 0 to 95. If it is not 0, the 99th percentile of the latency must be steady as well.
-    type: int
-    default: 0
-  max_fills:
-    description:
-      - The random load at most, in fills of the drive, from 1 to 20. Without a steady state until then, the verdict is V(inconclusive).
-    type: float
-    default: 4
-  precision:
-    description: The largest half of the interval of the rate, in percent of it, from 0.1 to 50.
-    type: float
-    default: 4
-  snia:
-    description:
-      - Judge by the letter of SNIA's performance test specification, which looks at five rounds. It can be wrong by a factor on a drive whose
-        garbage collection has not begun.
-    type: bool
-    default: false
-  terabytes_written:
-    description:
-      - The rated endurance of the drive, in terabytes (10^12 bytes), as data sheets have it (TBW). V(0) if it is not known. A run that may write more
-        than 0.5 % of it is refused.
-    type: int
-    default: 0
-  accept_wear:
-    description: Run also if the rated endurance is not known, or if the run may cost more than 0.5 % of it.
-    type: bool
-    default: false
   anew:
     description: Begin another run if the last one of the drive has its verdict.
     type: bool
     default: false
 extends_documentation_fragment:
+  - plumbline.ssd.steady_load
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
 attributes:
@@ -103,6 +66,25 @@ EXAMPLES = r"""
     device: /dev/disk/by-id/nvme-MODEL_SERIAL1
     serial: SERIAL1
     terabytes_written: 7000
+  become: true
+
+- name: Draw how the rate collapses, and what space the drive hides
+  plumbline.ssd.steady_state:
+    command: start
+    mode: saturation
+    device: /dev/disk/by-id/nvme-MODEL_SERIAL1
+    serial: SERIAL1
+    terabytes_written: 7000
+  become: true
+
+- name: Look for the reserve with which 99 of 100 writes take 2 ms at most
+  plumbline.ssd.steady_state:
+    command: start
+    target:
+      p99_write_ms: 2
+    device: /dev/disk/by-id/nvme-MODEL_SERIAL1
+    serial: SERIAL1
+    accept_wear: true
   become: true
 
 - name: Wait for the verdict, with one call a minute
@@ -147,8 +129,14 @@ serial:
   description: The serial number of the disk.
   returned: when a round was written
   type: str
+mode:
+  description: The O(mode) of the run.
+  returned: when a round was written
+  type: str
+  sample: steady
 verdict:
-  description: V(pass) if the rate is steady, else V(inconclusive).
+  description: V(pass) if the rate is steady, else V(inconclusive). V(not_judged) in the other modes. With O(target), V(pass) if a
+    reserve was found to be enough, and V(fail) if none is.
   returned: when a round was written
   type: str
   sample: pass
@@ -167,7 +155,7 @@ pattern:
   type: str
   sample: 4 KiB, random writes, 32 outstanding
 share:
-  description: How much of the longest possible run is done, from 0 to 1.
+  description: How much of the longest possible run, or search, is done, from 0 to 1.
   returned: when a round was written
   type: float
 fills:
@@ -175,7 +163,7 @@ fills:
   returned: when a round was written
   type: float
 mib_s:
-  description: The rate of writes in the windows of the verdict, in MiB/s.
+  description: The rate of writes in the windows of the verdict, in MiB/s. In the other modes that of the last tenth of a fill.
   returned: when a round was written
   type: float
 mib_s_low:
@@ -191,24 +179,99 @@ iops:
   returned: when a round was written
   type: float
 p99_ms:
-  description: The median of the rounds' 99th percentile of the latency of writes, in milliseconds. Null if the rounds are too short for it.
+  description:
+    - The median of the rounds' 99th percentile of the latency of writes, in milliseconds. Null if the rounds are too short for it. In the other modes
+      that of the last fill.
+  returned: when a round was written
+  type: float
+write_amplification:
+  description:
+    - What was programmed by what was written, in the windows of the verdict. Null without a verdict, and if the drive does not count what it programs.
+  returned: when a round was written
+  type: float
+write_amplification_low:
+  description: The lower end of what RV(write_amplification) may be, by the units of the drive's counters.
+  returned: when a round was written
+  type: float
+write_amplification_high:
+  description: The upper end of it.
+  returned: when a round was written
+  type: float
+reserve_percent:
+  description: The O(reserve) of the run, in percent.
   returned: when a round was written
   type: float
 stalled_rounds:
   description: The number of rounds in the windows that a stall has hit. They are left out.
   returned: when a round was written
   type: int
+measured:
+  description:
+    - What was found with O(target), as the key C(measured) of a stack's C(reserve) takes it. It has RV(measured.model), RV(measured.firmware),
+      RV(measured.share) (the reserve, as a share of the capacity), C(target), C(points), and C(hidden) and C(wa) if they are known.
+    - Null until the search is over, and if no reserve is enough.
+  returned: with O(target), when a round was written
+  type: dict
+  contains:
+    model:
+      description: The model of the drive.
+      type: str
+    firmware:
+      description: Its firmware.
+      type: str
+    share:
+      description: The reserve.
+      type: float
+      sample: 0.114
+points:
+  description: What the runs of a search came to, in their order.
+  returned: with O(target), when a round was written
+  type: list
+  elements: dict
+  contains:
+    share:
+      description: The reserve of the run, as a share of the capacity.
+      type: float
+    verdict:
+      description: V(pass) if its rate came to be steady. Otherwise the reserve counts as not enough.
+      type: str
+    p99_ms:
+      description: As RV(p99_ms). Beside it are C(why), C(mib_s), C(iops), C(write_amplification), C(fills) and C(seconds).
+      type: float
+first_collapse_fills:
+  description:
+    - Where the rate first collapses for want of free blocks, in fills behind the discard. Null if no collapse was seen, and with O(mode=steady).
+  returned: when a round was written
+  type: float
+  sample: 1.12
+hidden_space:
+  description: The physical space beyond what the drive sells, as a share of that, by the first collapse. Null if that is not known.
+  returned: when a round was written
+  type: float
+  sample: 0.12
+period_fills:
+  description: The fills after which the collapses come back. Null if they do not, if less than 3 fills were written, and without O(mode=passes).
+  returned: when a round was written
+  type: float
+  sample: 1.0
+doubts:
+  description: What makes these three uncertain, such as a run that was cut off.
+  returned: when a round was written
+  type: list
+  elements: str
 seconds:
   description: The time of all rounds, in seconds.
   returned: when a round was written
   type: float
 series:
-  description: Lists of the same length, with one value for each round. M(plumbline.ssd.report) draws them.
+  description:
+    - Lists of the same length, with one value for each round. M(plumbline.ssd.report) draws them. In the other modes a round is a window of 1 % of a
+      fill, and only the last one of a fill has latencies, which are those of the whole fill.
   returned: when a round was written
   type: dict
   contains:
     fills:
-      description: What was written by the end of the round, in fills. The sequential fill is the first one.
+      description: What was written by the end of the round, in fills. With O(mode=steady) the sequential fill is the first one.
       type: list
       elements: float
     mib_s:
@@ -248,7 +311,7 @@ windows:
       type: str
       sample: steady
 marks:
-  description: Where the random load begins, and where the run was taken up.
+  description: Where the random load begins, where the run was taken up, and where the rate first collapses.
   returned: when a round was written
   type: list
   elements: dict
@@ -270,18 +333,23 @@ report:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import discard
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import counts_both
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import MOST_RESERVED
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import service
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.drive_load import ask_drive
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import examine_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import (
     ARGUMENTS,
     Request,
     check_wear,
+    loaded_span,
     read_random_load,
     read_run_options,
+    read_target,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import steady_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.search import check_target, search_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import find_fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
 
@@ -289,20 +357,26 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity impo
 def start(module, run, kept, device):
     """Begin a run or take it up. Returns (whether anything changed, what it costs)."""
     params = module.params
-    load, options = read_random_load(params), read_run_options(params)
+    load, options, target = read_random_load(params), read_run_options(params), read_target(params)
+    if target:
+        options = options._replace(latency=options.latency or not target.wa)
     if not params["serial"]:
         raise PlumblineError("serial is missing: a drive that is to be overwritten is named by its serial number as well")
     if kept.active or (kept.state == service.FINISHED and not params["anew"]):
         return False, ""
-    resumed = kept.begun and kept.request is not None
-    if resumed and (kept.request.load, kept.request.options._replace(hot=None)) != (load, options):
+    resumed = (kept.begun or kept.unfinished) and kept.request is not None
+    if resumed and (kept.request.load, kept.request.options._replace(hot=None), kept.request.target) != (load, options, target):
         raise PlumblineError("a run with other options was begun on %s, and interrupted: start it with the same ones, or stop it first" % device)
     find_fio()
-    node = examine_device(run, device, params["serial"], resumed)
-    wear = check_wear(discard.owned(node.size).length, options, params)
+    node = examine_device(run, device, params["serial"], kept.begun)
+    wear = check_wear(loaded_span(node.size, options.reserve).length, options, params, target.runs if target else 1)
+    if target:
+        loaded_span(node.size, MOST_RESERVED)
+        check_target(target, counts_both(ask_drive(node)[0]), device)
     if not module.check_mode:
         mark = kept.request.mark if resumed else service.new_mark()
-        request = Request(device, node.identity.key, params["serial"], load, options, mark)
+        known = (node.identity.model, node.identity.firmware)
+        request = Request(device, node.identity.key, params["serial"], load, options, mark, target, *known)
         service.begin(run, kept, kept.request if resumed else request)
     return True, wear
 
@@ -328,11 +402,13 @@ def main():
             changed, wear = start(module, run, kept, device)
             more = {"wear": wear} if wear else {}
         elif module.params["command"] == "stop":
-            changed = kept.active or kept.begun if module.check_mode else service.end_run(run, kept)
+            changed = kept.active or kept.begun or kept.unfinished if module.check_mode else service.end_run(run, kept)
         if changed and not module.check_mode:
             kept = service.find_run(run, kept.name)
         if kept.rounds is not None and kept.rounds.records and kept.request is not None:
-            more.update(steady_result(kept.rounds, kept.request.load, kept.request.path), share=round(kept.rounds.share, 4), serial=kept.request.serial)
+            more.update(steady_result(kept.rounds, kept.request.load, kept.request.path), share=round(kept.share, 4), serial=kept.request.serial)
+            if kept.search is not None:
+                more.update(search_result(kept.search, kept.request))
     except PlumblineError as fault:
         exit_refused(module, fault)
     fault = str(kept.status.get("msg", "")) if kept.state == service.FAILED else ""

@@ -18,11 +18,15 @@ from labkit.specs import assert_error, said, stack
 
 # So slow that the guest's processors are not what is measured: about 2,700 random writes a second in the end.
 AGEING = {"page_size": 4096, "channels": 4, "read_us": 50, "program_us": 300, "erase_us": 2000, "op": 12.5, "block_pages": 64}
+SLOW = {**AGEING, "program_us": 1500}  # so slow that even a fresh drive is all that is measured
 DISKS = [
     {"name": "aging", "bus": "nvme", "size": "96MiB", "serial": "STEADY1", "simulated": AGEING},
     {"name": "larger", "bus": "nvme", "size": "256MiB", "serial": "STEADY3", "simulated": AGEING},
+    {"name": "slow", "bus": "nvme", "size": "96MiB", "serial": "STEADY4", "simulated": SLOW},
+    {"name": "searched", "bus": "nvme", "size": "136MiB", "serial": "STEADY5", "simulated": SLOW},
     {"name": "other", "bus": "nvme", "size": "96MiB", "serial": "STEADY2"},
 ]
+TARGET_MS = 60.0  # between what the slow drive does with a reserve and without one
 VICTIMS = ("[s]teady.pyz", "[f]io --")  # as pgrep(1) finds them, and not the shell that asks
 KEPT = "/var/lib/plumbline/steady"
 
@@ -144,6 +148,54 @@ def test_a_reboot_in_the_middle(bench: Bench, harness: Harness, drive: Disk) -> 
     blank(harness, drive)
 
 
+ALPHA = (96 * 1.125) / 94  # physical by loaded space, in MiB
+GUESSED = 0.04  # fills: blocks that the drive keeps free, and windows of 1 %
+
+
+@pytest.mark.measured
+def test_a_picture_of_the_first_collapse(harness: Harness, disks: dict[str, Disk], drive: Disk) -> None:
+    """Random writes right behind the discard. A kill costs one window, and is told; the drive is blank afterwards."""
+    drive = disks["slow"]
+    begun = started(harness, drive, mode="saturation", max_fills=1.6)
+    assert "it writes 150.40 MiB at most (1.6 fills of 94 MiB at random)" in begun["wear"], begun["wear"]
+    count = f"""cat {KEPT}/*/rounds.jsonl | grep -c '"step": "load"'"""
+    harness.must(f"until [ $({count}) -ge 10 ]; do sleep 0.1; done; pkill -9 -of '{VICTIMS[0]}'")
+    found = finished(harness, drive)
+    assert (found["state"], found["fault"], found["verdict"], found["mode"]) == ("finished", "", "not_judged", "saturation"), found
+    kinds = [one["step"] for one in rounds(harness)]
+    assert kinds[:3] == ["head", "discard", "load"] and kinds[-1] == "freed" and kinds.count("resumed") == 1 and "fill" not in kinds, kinds
+    print(found["first_collapse_fills"], found["report"])
+    assert abs(found["first_collapse_fills"] - ALPHA) <= GUESSED and abs(found["hidden_space"] - (ALPHA - 1)) <= GUESSED
+    assert found["period_fills"] is None and any("cut off 1 times before its first collapse" in one for one in found["doubts"]), found["doubts"]
+    assert {"fills": found["first_collapse_fills"], "label": "first collapse"} in found["marks"]
+    blank(harness, drive)
+
+
+@pytest.mark.measured
+@pytest.mark.long(minutes=2)
+def test_a_picture_of_passes(harness: Harness, disks: dict[str, Disk], drive: Disk) -> None:
+    """Each block once in each pass: the collapses come back."""
+    drive = disks["slow"]
+    started(harness, drive, mode="passes")
+    found = finished(harness, drive)
+    assert (found["state"], found["verdict"]) == ("finished", "not_judged"), found
+    print(found["first_collapse_fills"], found["period_fills"], found["report"], found["series"]["mib_s"])
+    assert abs(found["first_collapse_fills"] - ALPHA) <= GUESSED and abs(found["period_fills"] - 1) <= 0.03
+    assert abs(found["fills"] - 4) <= 0.001 and found["p99_ms"] > 0
+    blank(harness, drive)
+
+
+def test_a_picture_that_is_stopped(bench: Bench, harness: Harness, drive: Disk) -> None:
+    """A run of another mode is refused meanwhile, and stop leaves the drive blank."""
+    started(harness, drive, mode="passes")
+    until_loaded(harness, drive, 5)
+    harness.must("systemctl kill --signal=SIGKILL 'plumbline-steady-*'; systemctl stop 'plumbline-steady-*'")
+    with bench.untouched(drive):
+        assert_error(call(harness, "start", drive, mode="saturation"), "a run with other options was begun")
+    assert call(harness, "stop", drive)["changed"]
+    blank(harness, drive)
+
+
 @pytest.mark.long
 def test_twenty_kills(harness: Harness, drive: Disk) -> None:
     """The program ten times, fio ten times, at any time: each costs one round at most, and the run comes to an end."""
@@ -179,11 +231,93 @@ def test_the_verdict_is_the_rate_after_twenty_fills(harness: Harness, disks: dic
     assert abs(found["mib_s"] / rate - 1) <= 0.05
 
 
+def test_a_reserve_is_left_discarded(bench: Bench, harness: Harness, drive: Disk) -> None:
+    """The drive's own map is the oracle: what is loaded is mapped, and nothing beside it."""
+    begun = started(harness, drive, reserve="25%")
+    assert "it writes 355 MiB at most (one fill of 71 MiB in sequence, and up to 4 at random)" in begun["wear"], begun["wear"]
+    until_loaded(harness, drive, 2)
+    assert bench.simulated(drive).smart()["mapped"] * AGEING["page_size"] == 71 << 20
+    assert poll(harness, drive)["reserve_percent"] == 25
+    assert call(harness, "stop", drive)["changed"]
+    blank(harness, drive)
+
+
+@pytest.mark.measured
+@pytest.mark.long(minutes=12)
+def test_the_reserve_for_a_latency(harness: Harness, disks: dict[str, Disk], drive: Disk) -> None:
+    """At most four runs, the first where the theory expects an amplification of 2. A spec takes what they come to as it is."""
+    drive = disks["searched"]
+    begun = started(harness, drive, target={"p99_write_ms": TARGET_MS}, precision=10.0)
+    assert "4 runs, each with one fill of 134 MiB in sequence" in begun["wear"], begun["wear"]
+    found = finished(harness, drive, 1800)
+    print("\n".join(found["report"]))
+    assert found["state"] == "finished" and found["verdict"] == "pass" and not found["fault"], found
+    points, measured = found["points"], found["measured"]
+    print(json.dumps(measured))
+    assert [round(one["share"], 3) for one in points[:2]] == [0.228, 0.114] and 2 <= len(points) <= 4
+    assert points[0]["mib_s"] > 1.2 * points[1]["mib_s"], "a reserve that is written to is none"
+    at = {one["share"]: one for one in points}
+    assert at[measured["share"]]["verdict"] == "pass" and at[measured["share"]]["p99_ms"] <= TARGET_MS
+    assert all(one["share"] >= measured["share"] for one in points if one["verdict"] == "pass" and one["p99_ms"] <= TARGET_MS)
+    plan = harness.module("stack_plan", {"stacks": [stack([drive], "separate", reserve={"measured": measured})], "through": "partition"})
+    assert not plan["failed"] and f"reserve {100 * measured['share']:.1f} % (as measured on this model and firmware" in "\n".join(plan["report"]), said(plan)
+
+
+def test_a_drive_that_cannot_tell_its_amplification(bench: Bench, harness: Harness, disks: dict[str, Disk], drive: Disk) -> None:
+    other = disks["searched"]
+    with bench.untouched(other, drive):
+        assert_error(call(harness, "start", other, target={"wa": 3.0}), "does not count what it programs (media bytes)", "reserve: {target: {wa: 3}}")
+        assert_error(call(harness, "start", drive, target={"p99_write_ms": 2.0}), "reserve: 50% of 96 MiB leave 47 MiB")
+
+
+def test_var_is_full(harness: Harness, drive: Disk) -> None:
+    """One line says so. With room again the run is taken up, and loses no round that was kept."""
+    home = os.path.dirname(KEPT)
+    harness.must(f"mkdir -p {home}; truncate -s 8M /run/var.img; mkfs.ext4 -q -b 1024 -m 0 /run/var.img; mount -o loop /run/var.img {home}")
+    try:
+        started(harness, drive, max_fills=20.0, precision=0.1)
+        until_loaded(harness, drive, 1)
+        harness.must(f"cat /dev/zero > {home}/full 2> /dev/null || sync; test $(df --output=avail {home} | tail -n 1) -eq 0")
+        found = finished(harness, drive)
+        assert found["state"] == "failed" and "\n" not in found["fault"], found
+        assert "a round could not be kept: No space left on device; make room, and take the run up again" in found["fault"], found["fault"]
+        before = rounds(harness)
+        assert_error(call(harness, "start", drive, max_fills=20.0, precision=0.1), "No space left on device")
+        harness.must(f"rm {home}/full")
+        assert started(harness, drive, max_fills=20.0, precision=0.1)["changed"]
+        until_loaded(harness, drive, sum(one["step"] == "load" for one in before) + 2)
+        assert rounds(harness)[: len(before) + 1] == [*before, {**rounds(harness)[len(before)], "step": "resumed"}]
+        assert call(harness, "stop", drive)["changed"]
+        blank(harness, drive)
+    finally:
+        harness.run(f"systemctl stop 'plumbline-steady-*'; umount {home}; rm -f /run/var.img")
+
+
+def test_a_drive_that_throttles(bench: Bench, harness: Harness, drive: Disk) -> None:
+    """It slows itself down in the middle of the windows: no steady state, in one line. So slow a run can be ended as well."""
+    try:
+        started(harness, drive, max_fills=1.75)
+        until_loaded(harness, drive, 20)  # before the first verdict that is possible
+        bench.change(drive, program_us=4 * AGEING["program_us"], read_us=4 * AGEING["read_us"])
+        found = finished(harness, drive)
+        assert (found["state"], found["fault"], found["verdict"]) == ("finished", "", "inconclusive"), found
+        assert len(found["reasons"]) == 1 and found["reasons"][0].startswith("no steady state after 1.8 fills: "), found["reasons"]
+        print(found["reasons"], found["series"]["mib_s"])
+        blank(harness, drive)
+        started(harness, drive, anew=True)
+        until_loaded(harness, drive, 1)
+        bench.change(drive, program_us=20 * AGEING["program_us"])
+        assert call(harness, "stop", drive)["state"] == "stopped"
+        blank(harness, drive)
+    finally:
+        bench.change(drive, program_us=AGEING["program_us"], read_us=AGEING["read_us"])
+
+
 def test_what_a_run_meets(bench: Bench, harness: Harness, drive: Disk) -> None:
-    """/var is full, and the device goes away: a clear line each."""
+    """The clock is set, and the device goes away: a clear line."""
     started(harness, drive)
     until_loaded(harness, drive, 1)
-    harness.must(f"mount -t tmpfs -o size=16k none {KEPT} 2>/dev/null; umount {KEPT}; date -s '+1 day' > /dev/null")
+    harness.must("date -s '+1 day' > /dev/null")
     state = f"/sys/class/nvme/{harness.must(f'basename $(readlink -f /sys/block/{os.path.basename(path_now(harness, drive))}/device)').strip()}"
     until_loaded(harness, drive, 2)
     harness.must(f"echo 1 > {state}/device/remove; date -s '-1 day' > /dev/null")
@@ -219,6 +353,7 @@ def test_options_that_are_refused(bench: Bench, harness: Harness, disks: dict[st
         ({"read_percent": 100}, "read_percent: 100"),
         ({"max_fills": 0.5}, "max_fills: 0.5"),
         ({"precision": 0}, "precision: 0"),
+        ({"mode": "passes", "read_percent": 30}, "read_percent: only mode steady knows it"),
     ]
     with bench.untouched():
         for given, told in cases:

@@ -9,6 +9,7 @@ PASS = "pass"
 FAIL = "fail"
 INCONCLUSIVE = "inconclusive"
 UNFINISHED = "unfinished"  # writes were measured, and nothing since
+NOT_JUDGED = "not_judged"  # there is no rule: it is only shown
 
 _FROM_WORST = (FAIL, UNFINISHED, INCONCLUSIVE, PASS)
 

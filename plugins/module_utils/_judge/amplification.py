@@ -17,6 +17,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import
 # Counters of what the host wrote and of what was programmed, the unit in which the coarsest drive counts them, and whether the second has the first in it.
 _PAIRS = (("host_pages", "background_pages", 1, False), ("host_bytes_written", "flash_bytes_written", GIB, True))
 
+COUNTERS = tuple(name for pair in _PAIRS for name in pair[:2])
+
 
 class Amplification(NamedTuple):
     """Written to the flash by written by the host, and between what it lies, since counters have units."""
@@ -37,6 +39,11 @@ def counted_amplification(before: Mapping[str, int], after: Mapping[str, int]) -
         extra = 0.0 if is_all else 1.0
         return Amplification(extra + flash / host, extra + max(flash - unit, 0) / (host + unit), extra + (flash + unit) / (host - unit))
     return None
+
+
+def counts_both(reading: Mapping[str, int]) -> bool:
+    """Whether a drive counts what was programmed as well as what was written."""
+    return any(host in reading and flash in reading for host, flash, _unit, _is_all in _PAIRS)
 
 
 def ratio_for(wa: float) -> float:

@@ -97,7 +97,7 @@ def _check(hidden: float, workload: Workload) -> None:
         raise PlumblineError("workload: writes_per_day: %g; wanted 0 or more" % workload.writes_per_day)
 
 
-class LatencyPlan(NamedTuple):
+class ReservePlan(NamedTuple):
     """*measure*: the reserve that is to be measured next; or None, and then *answer* is the reserve, or None where none was found to be enough."""
 
     measure: Optional[float]
@@ -105,29 +105,29 @@ class LatencyPlan(NamedTuple):
     why: str
 
 
-def plan_latency(wanted_us: float, results: Sequence[Tuple[float, float]], begin: float = 0.2) -> LatencyPlan:
-    """What to do next, for a 99th percentile of at most *wanted_us*, given (reserve, p99 in microseconds) of the runs so far.
+def plan_runs(wanted: float, results: Sequence[Tuple[float, float]], begin: float = 0.2, most_runs: int = MOST_RUNS) -> ReservePlan:
+    """What to do next, for a figure of at most *wanted*, such as a 99th percentile, given (reserve, figure) of the runs so far.
 
-    First *begin* and a half of it, or halfway to the largest reserve where *begin* was not enough; then bisection; four runs at most. A reserve
+    First *begin* and a half of it, or halfway to the largest reserve where *begin* was not enough; then bisection, *most_runs* at most. A reserve
     counts as enough if every larger one that was measured is so as well. What is not between 0 and the largest reserve is pulled there.
     """
-    if not 0 < wanted_us < math.inf or any(not 0 <= share <= MOST_RESERVED for share, _tail in results) or not math.isfinite(begin):
-        raise PlumblineError("p99_write_ms: wanted a time above 0, and reserves of 0 to %.0f %%" % (100 * MOST_RESERVED))
+    if not 0 < wanted < math.inf or any(not 0 <= share <= MOST_RESERVED for share, _figure in results) or not math.isfinite(begin):
+        raise PlumblineError("target: wanted a number above 0, and reserves of 0 to %.0f %%" % (100 * MOST_RESERVED))
     begin = min(max(begin, 0.0), MOST_RESERVED)
-    # A percentile that is no number was not measured: it holds nothing.
-    failed = [share for share, tail in results if not 0 < tail <= wanted_us]
+    # A figure that is no number was not measured: it holds nothing.
+    failed = [share for share, figure in results if not 0 < figure <= wanted]
     most_failed = max(failed) if failed else None
-    enough = [share for share, _tail in results if most_failed is None or share > most_failed]
+    enough = [share for share, _figure in results if most_failed is None or share > most_failed]
     best = min(enough) if enough else None
     low, high = (0.0 if most_failed is None else most_failed), (MOST_RESERVED if best is None else best)
     if not results:
-        return LatencyPlan(begin, None, "the first run")
+        return ReservePlan(begin, None, "the first run")
     if best is not None and (best == 0 or (most_failed is not None and high - low <= _NEAR)):
-        return LatencyPlan(None, best, "%.1f %% are enough%s" % (100 * best, "" if best == 0 else ", and %.1f %% are not" % (100 * low)))
-    if len(results) >= MOST_RUNS:
-        return LatencyPlan(None, best, "%.1f %% are enough" % (100 * best) if best is not None else "%.1f %% are not enough" % (100 * low))
+        return ReservePlan(None, best, "%.1f %% are enough%s" % (100 * best, "" if best == 0 else ", and %.1f %% are not" % (100 * low)))
+    if len(results) >= most_runs:
+        return ReservePlan(None, best, "%.1f %% are enough" % (100 * best) if best is not None else "%.1f %% are not enough" % (100 * low))
     if best is None and MOST_RESERVED - low <= _NEAR:
-        return LatencyPlan(None, None, "%.1f %% are not enough, and more is not sensible" % (100 * low))
+        return ReservePlan(None, None, "%.1f %% are not enough, and more is not sensible" % (100 * low))
     if most_failed is None and high <= _NEAR:
-        return LatencyPlan(0.0, None, "without a reserve")
-    return LatencyPlan(round((low + high) / 2, 4), None, "between %.1f and %.1f %%" % (100 * low, 100 * high))
+        return ReservePlan(0.0, None, "without a reserve")
+    return ReservePlan(round((low + high) / 2, 4), None, "between %.1f and %.1f %%" % (100 * low, 100 * high))

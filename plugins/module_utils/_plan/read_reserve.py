@@ -20,7 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Me
 _KINDS = ("target", "measured")
 _GOALS = ("wa", "years", "p99_write_ms")
 _TARGET_KEYS = (*_GOALS, "tbw", "hidden")
-_MEASURED_KEYS = ("model", "firmware", "share", "hidden", "wa")
+_MEASURED_KEYS = ("model", "firmware", "share", "hidden", "wa", "target", "points")  # the last two say how it was found, and count for nothing
 _WORKLOAD_KEYS = ("writes_per_day", "random")
 _MOST_AMPLIFIED = 1000
 _MOST_WRITES = 1000
@@ -58,8 +58,8 @@ def _size_or_share(raw: Any, where: str) -> Mapping[str, float]:
 def _target(raw: Any, load: Workload, daily: bool, where: str, stack: str) -> ReserveGoal:
     entry = check_keys(raw, _TARGET_KEYS, where)
     if "p99_write_ms" in entry:
-        text = "%s.p99_write_ms: a latency has no model, it needs a measurement (plumbline.ssd.steady_state); a file of what was measured pins it: %s"
-        raise PlumblineError(text % (where, "reserve: {measured: …}"))
+        text = "%s.p99_write_ms: a latency has no model, it needs a measurement: give it to the role plumbline.ssd.steady_state as its target, %s"
+        raise PlumblineError(text % (where, "and what that measured to the stack: reserve: {measured: …}"))
     if len([key for key in _GOALS if key in entry]) != 1:
         raise PlumblineError("%s: wanted exactly one of 'wa' and 'years'" % where)
     goal = ReserveGoal(hidden=_share(entry.get("hidden", "7%"), where + ".hidden"), hidden_is_known="hidden" in entry, workload=load)

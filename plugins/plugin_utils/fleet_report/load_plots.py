@@ -24,6 +24,15 @@ _PLOTS: Sequence[tuple[Scale, Mapping[str, str]]] = (
     (Scale("requests per second", low=0.0), {"iops": "requests per second"}),
     (Scale("latency", "ms", log=True), {"p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9"}),
 )
+# Of a row of the table: key → heading.
+_FIGURES = {
+    "mib_s": "MiB/s",
+    "iops": "IOPS",
+    "p99_ms": "p99 (ms)",
+    "write_amplification": "Write amplification",
+    "first_collapse_fills": "First collapse (fills)",
+    "period_fills": "Period (fills)",
+}
 _WRITE_AMPLIFICATION = [1 + step / 20 for step in range(2, 121)]
 
 
@@ -33,17 +42,16 @@ def steady_state(fleet: Fleet, names: sections.Names) -> Html:
     listed = []
     for host, one in found:
         level = steady_level(one)
-        told = [words(one.get(key)) for key in ("device", "pattern")]
-        figures = [words(one.get(key)) for key in ("mib_s", "iops", "p99_ms", "write_amplification")]
-        listed.append((level, (names[host], *told, chip(level), *figures)))
-    heads = ("Host", "Device", "Pattern", "Level", "MiB/s", "IOPS", "p99 (ms)", "Write amplification")
+        told = [words(one.get(key)) for key in ("device", "mode", "pattern")]
+        listed.append((level, (names[host], *told, chip(level), *(words(one.get(key)) for key in _FIGURES))))
+    heads = ("Host", "Device", "Mode", "Pattern", "Level", *_FIGURES.values())
     parts: list[object] = [sections.findings(fleet, names, ("steady_state",), "Findings on steady states"), sections.shown_rows("Steady states", heads, listed)]
     for at, (host, one) in enumerate(found[:PLOTTED]):
         parts.append(heading(3, f"steady-{at}", f"{host} {words(one.get('device'))}"))
         parts += series_plots(f"load-{at}", f"{host} {words(one.get('device'))}", one)
-        hidden = as_number(one.get("hidden_percent"))
-        if hidden is not None and 0 <= hidden <= 100:
-            parts.append(reserve_plot(f"reserve-{at}", hidden))
+        hidden = as_number(one.get("hidden_space"))
+        if hidden is not None and 0 <= hidden <= 1:
+            parts.append(reserve_plot(f"reserve-{at}", 100 * hidden))
     return sections.section("steady-state", "Steady state", joined(parts))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS, UNFINISHED
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, NOT_JUDGED, PASS, UNFINISHED
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS, judge_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, check_of, todo_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, LEVELS, MISSING, NONE, OK, UNKNOWN, WARNING, rank, worst_of
@@ -26,7 +26,7 @@ MODULES: Mapping[str, str] = {
     "steady_state": "steady_state",
     "acceptance": "acceptance",
 }
-OF_VERDICT = {PASS: OK, FAIL: ERROR, INCONCLUSIVE: UNKNOWN, UNFINISHED: UNKNOWN}
+OF_VERDICT = {PASS: OK, FAIL: ERROR, INCONCLUSIVE: UNKNOWN, UNFINISHED: UNKNOWN, NOT_JUDGED: NONE}
 _LEVELS = {"error": ERROR, "warning": WARNING, "info": INFO}
 _FACTS = {
     "ansible_distribution": "distribution",
@@ -275,7 +275,7 @@ def _ended(one: Mapping[str, Any]) -> bool:
 
 
 def steady_level(one: Mapping[str, Any]) -> str:
-    """That of a run to the steady state. One that is under way, or was cut off, has none, whatever its rounds say."""
+    """That of a run to the steady state. One that is under way, or was cut off, has none, whatever its rounds say; nor has a picture."""
     return OF_VERDICT.get(str(one.get("verdict")), UNKNOWN) if _ended(one) else UNKNOWN
 
 
@@ -284,11 +284,13 @@ def _of_load(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Found]:
     found = []
     for one in modules["steady_state"]:
         ended, level = _ended(one), steady_level(one)
-        if _worked(one) and level != OK:
+        device = words(one.get("device"))
+        todo = CHECKS["steady_state"].todo
+        found += [Found("steady_state", INFO, "device", device, words(doubt), "nothing: it is a picture, not judged") for doubt in as_list(one.get("doubts"))]
+        if _worked(one) and level not in (OK, NONE):
             told = words(one.get("fault")) if one.get("fault") else words(one.get("verdict")) if ended else f"the run is {words(one.get('state'))}"
             reasons = [words(reason) for reason in as_list(one.get("reasons"))] if ended else []
             reasons = reasons or [told]
-            todo, device = CHECKS["steady_state"].todo, words(one.get("device"))
             found += [Found("steady_state", level, "device", device, reason, "a steady state that passes", todo) for reason in reasons]
     for cell in (cell for one in modules["acceptance"] for cell in dicts(one.get("cells"))):
         level = OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN)
@@ -312,6 +314,8 @@ def _levels(report: HostReport, modules: Mapping[str, list[Mapping[str, Any]]]) 
     looked = {"answer"} if any(modules.values()) else set()
     looked |= {MODULES[name] for name, ones in modules.items() if any(map(_worked, ones))}
     looked |= {MODULES.get(one.measure, "proof") for one in report.measured}
+    if report.steady and all(steady_level(one) == NONE for one in report.steady):
+        looked.discard("steady_state")  # pictures judge nothing
     if report.stacks:
         looked |= {"durability", "trim"}
     else:

@@ -12,6 +12,7 @@ import shutil
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.action.report import by_host
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_reserve import read_reserve
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import make_fleet
 from ansible_collections.plumbline.ssd.tests.unit.roles.plays import play
 
@@ -25,6 +26,10 @@ def polled(state, verdict="pass"):
     return {"changed": False, "state": state, "verdict": verdict, "report": ["nvme-A: " + state]}
 
 
+MEASURED = {"model": "MODEL/A", "firmware": "1 2", "share": 0.1141, "target": {"p99_write_ms": 2.0}, "points": []}
+SOUGHT = {**polled("finished"), "measured": MEASURED}
+
+
 # A host each: plumbline_steady_state, the answers, and how often the module is called.
 CASES = {
     "nothing_is_set": ({}, [], 0),
@@ -33,10 +38,14 @@ CASES = {
     "fails": ({"drives": [DRIVE]}, [BEGUN, polled("failed")], 2),
     "does_not_wait": ({"drives": [DRIVE], "wait": False, "depth": 4}, [BEGUN, polled("running")], 2),
     "two_drives": ({"drives": [DRIVE, {**DRIVE, "serial": "B"}]}, [BEGUN, polled("finished"), BEGUN, polled("finished")], 4),
+    "picture": ({"drives": [DRIVE], "mode": "passes", "reserve": "10%"}, [BEGUN, polled("finished", "not_judged")], 2),
+    "picture_cut_off": ({"drives": [DRIVE], "mode": "saturation"}, [BEGUN, polled("interrupted", "not_judged")], 2),
+    "search": ({"drives": [DRIVE], "target": {"p99_write_ms": 2}}, [BEGUN, polled("running"), SOUGHT], 3),
+    "nothing_is_enough": ({"drives": [DRIVE], "target": {"wa": 3}}, [BEGUN, {**polled("finished", "fail"), "measured": None}], 2),
     "mistyped": ({"drives": [DRIVE], "dept": 4}, [], 0),
 }
 EMPTY = {"nothing_is_set", "mistyped"}
-FAILING = {"inconclusive", "fails", "mistyped"}
+FAILING = {"inconclusive", "fails", "mistyped", "picture_cut_off", "nothing_is_enough"}
 
 
 def test_the_calls(tmp_path):
@@ -52,9 +61,17 @@ def test_the_calls(tmp_path):
     first, second = (args for _module, args in calls["does_not_wait"])
     assert first == {"command": "start", "device": "nvme-A", "serial": "A", "terabytes_written": 7000, "depth": 4}
     assert second == {"command": "poll", "device": "nvme-A"}
+    for name, given in (("picture", {"mode": "passes", "reserve": "10%"}), ("search", {"target": {"p99_write_ms": 2.0}})):
+        args = calls[name][0][1]
+        assert {key: value for key, value in args.items() if key not in ("command", "device", "serial", "terabytes_written")} == given
+    # A measured reserve, as a spec takes it, where no report looks for records.
+    assert [path.name for path in (kept / "reserves").iterdir()] == ["MODEL%2FA-1%202.json"]
+    measured = json.loads((kept / "reserves" / "MODEL%2FA-1%202.json").read_text(encoding="utf-8"))
+    assert measured == MEASURED and read_reserve({"measured": measured}, None, "pgdata")[1].measured.share == 0.1141
     found = json.loads((kept / "waits-A.json").read_text(encoding="utf-8"))
     assert (found["host"], [one["state"] for one in found["steady_state"]]) == ("waits", ["finished"])
     # What is kept is what the report takes, also of a host with two drives.
     hosts = {host.host: host for host in make_fleet(by_host(str(kept), [])).hosts}
     assert {name: len(host.steady) for name, host in hosts.items()} == {name: 2 if name == "two_drives" else 1 for name in CASES if name not in EMPTY}
+    assert "steady_state" not in hosts["picture"].levels and hosts["nothing_is_enough"].levels["steady_state"] == "error"
     assert hosts["inconclusive"].levels["steady_state"] == "unknown" and hosts["waits"].levels["steady_state"] == "ok"

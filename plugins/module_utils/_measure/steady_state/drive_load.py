@@ -7,17 +7,19 @@ The first and the last MiB of the device stay untouched, so that no byte of the 
 from __future__ import annotations
 
 import shutil
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, round_up
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import discard
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import discard, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import LoadRound
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import percentile_us, read_bins
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.run import Backend
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, loaded_span
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.run import Backend, LoadKilled
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.windows import ByteWindows
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import find_fio, run_fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
@@ -27,14 +29,18 @@ FILL = RandomLoad(MIB, 8, 0)
 _SLOWEST = 10**6  # bytes per second: a round that is slower has a drive that does not answer
 _ASK_SECONDS = 30
 _TRIES = 3  # of a round that was cut off
+_KILLED = "killed by signal"
+_COUNTED = 0.9  # of what fio wrote
 
 
-def round_argv(path: str, place: fio.Place, load: RandomLoad, length: int, mark: bytes, sequential: bool) -> List[str]:
-    """The command that moves *length* bytes on *place* of the device at *path*, and says what its latencies were."""
+def round_argv(path: str, place: fio.Place, load: RandomLoad, length: int, mark: bytes, sequential: bool, passes: bool = False) -> List[str]:
+    """The command that moves *length* bytes on *place* of the device at *path*, and says what its latencies were. *passes*: it writes no block twice."""
     pattern = "write" if sequential else ("randrw" if load.read_percent else "randwrite")
     words = ["--rw=" + pattern, "--bs=%d" % load.block, "--iodepth=%d" % load.depth, "--io_size=%d" % length]
     if load.read_percent:
         words.append("--rwmixread=%d" % load.read_percent)
+    if passes:
+        words.append("--norandommap=0")
     return fio.common(path, False, "json+") + words + fio.load_contents(mark, False) + fio.place_words([place])
 
 
@@ -58,21 +64,21 @@ def _rows(text: str) -> Sequence[Dict[str, Any]]:
     return rows
 
 
-def ask_drive(node: Node) -> Tuple[Optional[int], Optional[int]]:
-    """(bytes that hosts ever wrote, degrees Celsius) by the drive's own word; None for what it does not say."""
+def ask_drive(node: Node) -> Tuple[Mapping[str, int], Optional[int]]:
+    """(what it has counted, degrees Celsius) by the drive's own word; None for a temperature that it does not say."""
     found = read_drives(DriveMeans(shutil.which, _ASK_SECONDS), [node], [], False)
     health = found[0][1] if found else None
-    return (health.counters.get("host_bytes_written"), health.temperature) if health else (None, None)
+    return (health.counters, health.temperature) if health else ({}, None)
 
 
 class FioDrive(Backend):
     """fio on a device that is held. Until hold() was called it only answers what the drive has counted."""
 
-    def __init__(self, node: Node, load: RandomLoad, mark: bytes) -> None:
+    def __init__(self, node: Node, load: RandomLoad, mark: bytes, reserve: float = 0.0) -> None:
         self._node, self._load, self._mark = node, load, mark
         self._fio = find_fio()
         self._device: Optional[RawDevice] = None
-        self.span = discard.owned(node.size)
+        self.span = loaded_span(node.size, reserve)
 
     def hold(self, device: RawDevice) -> None:
         self._device = device
@@ -90,7 +96,40 @@ class FioDrive(Backend):
         moved = round_up(round(length * 100 / (100 - self._load.read_percent)), self._load.block)
         return self._round(fio.Place(self._node.path, self.span.start, self.span.length), self._load, moved, False)
 
-    def written(self) -> Optional[int]:
+    def draw(self, length: int, window: float, passes: bool, keep: Callable[[LoadRound], None]) -> LoadRound:
+        if self._device is None:
+            raise PlumblineError("%s: it is not held" % self._node.path)
+        length = round_up(length, self._load.block)
+        place = fio.Place(self._node.path, self.span.start, self.span.length)
+        argv = round_argv(self._fio, place, self._load, length, self._mark, False, passes)
+        windows, before = ByteWindows(window), self._account()
+
+        def look() -> float:
+            for size, seconds in windows.add(time.monotonic(), self._account() - before):
+                keep(LoadRound(size, seconds))
+            return windows.pause
+
+        try:
+            text, _busy = run_fio(argv, 0.0, length / _SLOWEST, "a fill of %d bytes on %s" % (length, place.path), look)
+        except PlumblineError as fault:
+            raise (LoadKilled(fault.msg) if _KILLED in fault.msg else fault) from fault
+        look()
+        counted = self._account() - before
+        if counted < _COUNTED * length:
+            raise PlumblineError("%s: fio wrote %d bytes, and the kernel counts %d; name the disk and not a path to it" % (place.path, length, counted))
+        size, seconds = windows.rest()
+        if size > 0:
+            keep(LoadRound(size, seconds))
+        return read_round(text, ask_drive(self._node)[1])
+
+    def _account(self) -> int:
+        """Bytes written to the disk, as the kernel counts them."""
+        found = sysfs.read_account(self._node.name)
+        if found is None:
+            raise PlumblineError("%s: the kernel keeps no account of it, or it has gone; look at its queue/iostats" % self._node.path)
+        return found.written
+
+    def counters(self) -> Mapping[str, int]:
         return ask_drive(self._node)[0]
 
     def _round(self, place: fio.Place, load: RandomLoad, length: int, sequential: bool) -> LoadRound:
@@ -103,6 +142,6 @@ class FioDrive(Backend):
                 text, _busy = run_fio(argv, 0.0, length / _SLOWEST, "a round of %d bytes on %s" % (length, place.path))
                 break
             except PlumblineError as fault:
-                if not left or "killed by signal" not in fault.msg:
+                if not left or _KILLED not in fault.msg:
                     raise
         return read_round(text, ask_drive(self._node)[1])

@@ -11,7 +11,7 @@ import contextlib
 import os
 import shutil
 import sys
-from typing import Any, List, Mapping
+from typing import Any, List, Mapping, Optional
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
@@ -19,9 +19,12 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import rea
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import RUNNING
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.drive_load import FioDrive
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.files import read_runs
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import free_device, hold_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import Paths, Request, paths_of, read_record
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.run import SteadyRun
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.search import search_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import find_disks
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, release, take
 
@@ -45,21 +48,41 @@ def carry_out(run: Runner, paths: Paths, request: Request) -> None:
     (node,), _names = find_disks([request.path], False)
     if node.identity.key != request.drive:
         raise PlumblineError("%s is another drive now: %s, was %s; name the drive by a path that stays" % (request.path, node.identity.key, request.drive))
-    drive = FioDrive(node, request.load, mark)
     lease, _before, _warnings = take(Run(controller="the steady state of %s" % node.name), "", own=True)
     try:
-        with contextlib.closing(SteadyRun(paths.rounds, request.drive, drive.span.length, drive, request.options)) as steady:
-            if steady.rounds.freed:
+        while True:
+            options = _next_options(paths, request)
+            if options is None:
                 return
-            with hold_device(run, request.path, request.serial, mark, bool(steady.records)) as device:
-                drive.hold(device)
-                tell(paths, LOADING)
-                while steady.verdict.verdict == RUNNING:
-                    steady.advance()
-                free_device(device)
-            steady.finish()
+            drive = FioDrive(node, request.load, mark, options.reserve)
+            with contextlib.closing(SteadyRun(paths.rounds, request.drive, drive.span.length, drive, options)) as steady:
+                if steady.rounds.freed:
+                    return
+                with hold_device(run, request.path, request.serial, mark, bool(steady.records)) as device:
+                    drive.hold(device)
+                    tell(paths, LOADING)
+                    while steady.verdict.verdict == RUNNING:
+                        steady.advance()
+                    free_device(device)
+                steady.finish()
     finally:
         release(lease.run)
+
+
+def _next_options(paths: Paths, request: Request) -> Optional[Options]:
+    """Those of the run that is to be carried out, or gone on with. A search has several, and None behind its last."""
+    last, finished = read_runs(paths, request.options)
+    search = search_of(request, finished)
+    if search is None:
+        return request.options
+    if last is not None and not last.freed:
+        return last.options
+    plan = search.plan
+    if plan.measure is None:
+        return None
+    with contextlib.suppress(FileNotFoundError):  # cut off behind this very step
+        os.rename(paths.rounds, paths.earlier(len(finished)))
+    return request.options.with_reserve(plan.measure)
 
 
 def tell(paths: Paths, state: str, **more: Any) -> None:

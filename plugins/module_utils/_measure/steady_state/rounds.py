@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE, NOT_JUDGED, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import counted_amplification
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.cliff import WINDOW_SHARE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import (
     ROUND_SHARE,
     RUNNING,
@@ -17,12 +19,15 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
     LoadRound,
     Steady,
     judge_steady,
+    rate_of,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.picture import Picture, look_at
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, load_words
 
-_TIDIED = 0.25  # fills that an idle drive may have made room for: half of the largest hidden space
+_AT_THE_END = 0.1  # of a fill: what the rate of a picture is taken from
 _MIB = float(1 << 20)
+_LATENCIES = (("p50_ms", "p50_us"), ("p99_ms", "p99_us"), ("p999_ms", "p999_us"))
 
 
 class Rounds(NamedTuple):
@@ -38,6 +43,11 @@ class Rounds(NamedTuple):
         return sum(one["bytes"] for one in self.records if one["step"] == "fill")
 
     @property
+    def to_fill(self) -> int:
+        """Bytes of the sequential fill that are left."""
+        return self.capacity * self.options.sequential_fills - self.filled
+
+    @property
     def freed(self) -> bool:
         """Whether the device was left blank again."""
         return any(one["step"] == "freed" for one in self.records)
@@ -50,22 +60,35 @@ class Rounds(NamedTuple):
     @property
     def verdict(self) -> Steady:
         """What the rounds of the load say. Those before the run was last taken up count as written and for nothing else."""
+        if self.options.is_picture:
+            return self._drawn_so_far()
         before = sum(one["bytes"] for one in self.records[: self.resumed] if one["step"] == "load") / self.capacity
         rounds = [round_of(one) for one in self.records[self.resumed :] if one["step"] == "load"]
         options = self.options
         if before:
-            least = max(options.min_fills - before, _TIDIED + 2 * WINDOW * ROUND_SHARE)
+            least = max(options.min_fills - before, options.tidied_fills + 2 * WINDOW * ROUND_SHARE)
             options = options._replace(min_fills=least, max_fills=max(options.max_fills - before, 0.0))
         found = judge_steady(rounds, self.capacity, options)
         if before and found.verdict == INCONCLUSIVE:
             found = found._replace(why="%s; it was interrupted after %.1f fills" % (found.why, before))
         return found._replace(fills=before + found.fills)
 
+    def _drawn_so_far(self) -> Steady:
+        loaded = [round_of(one) for one in self.records if one["step"] == "load"]
+        fills = sum(one.bytes for one in loaded) / self.capacity
+        late = loaded[-max(round(_AT_THE_END / WINDOW_SHARE), 1) :]
+        return Steady(NOT_JUDGED if fills >= self.options.max_fills - 1e-9 else RUNNING, "a picture, not judged", fills, rate_of(late))
+
+    @property
+    def picture(self) -> Picture:
+        """What a picture shows so far; nothing of a run that is none."""
+        return look_at(self.records, self.capacity, self.options)
+
     @property
     def share(self) -> float:
         """How much of the run is done, 0 to 1, if it is as long as it may be."""
-        verdict = self.verdict
-        return 1.0 if verdict.verdict != RUNNING else (self.filled / self.capacity + verdict.fills) / (1 + self.options.max_fills)
+        verdict, whole = self.verdict, self.options.sequential_fills + self.options.max_fills
+        return 1.0 if verdict.verdict != RUNNING else (self.filled / self.capacity + verdict.fills) / whole
 
     @property
     def seconds(self) -> float:
@@ -100,28 +123,60 @@ def parse_records(text: bytes, path: str) -> List[Dict[str, Any]]:
 def steady_result(rounds: Rounds, load: RandomLoad, device: str) -> Dict[str, Any]:
     """What a run came to so far, as the module returns it and the report reads it."""
     verdict = rounds.verdict
-    loaded = [round_of(one) for one in rounds.records[rounds.resumed :] if one["step"] == "load"]
-    tails = [one.p99_us for one in loaded[verdict.first :] if one.p99_us is not None]
+    is_picture, picture = rounds.options.is_picture, rounds.picture
     return {
         "device": device,
-        "verdict": PASS if verdict.verdict == STEADY else INCONCLUSIVE,
-        "reasons": [] if verdict.verdict == STEADY else [verdict.why],
+        "mode": rounds.options.mode,
+        "verdict": NOT_JUDGED if is_picture else PASS if verdict.verdict == STEADY else INCONCLUSIVE,
+        "reasons": [] if is_picture or verdict.verdict == STEADY else [verdict.why],
         "why": verdict.why,
-        "pattern": "%d KiB, %s, %d outstanding" % (load.block // 1024, "%d %% reads" % load.read_percent if load.read_percent else "random writes", load.depth),
+        "pattern": load_words(load, rounds.options),
         "fills": round(verdict.fills, 3),
         "mib_s": _mib(verdict.rate),
         "mib_s_low": _mib(verdict.low),
         "mib_s_high": _mib(verdict.high),
         "iops": round(verdict.rate / load.block, 1),
-        "p99_ms": round(sorted(tails)[len(tails) // 2] / 1000, 3) if tails else None,
+        "p99_ms": _tail_ms(rounds, verdict),
+        **_amplification(rounds, verdict),
+        "reserve_percent": round(100 * rounds.options.reserve, 2),
         "stalled_rounds": verdict.stalled,
         "seconds": round(rounds.seconds, 1),
+        "first_collapse_fills": picture.collapse,
+        "hidden_space": picture.hidden,
+        "period_fills": picture.period,
+        "doubts": list(picture.doubts),
         **_drawn(rounds, load, verdict),
     }
 
 
+def _tail_ms(rounds: Rounds, verdict: Steady) -> Optional[float]:
+    """The median of the windows' 99th percentiles; of a picture that of its last fill."""
+    if rounds.options.is_picture:
+        tails = [one["p99_us"] for one in rounds.records if one["step"] == "drawn"][-1:]
+    else:
+        loaded = [one for one in rounds.records[rounds.resumed :] if one["step"] == "load"]
+        tails = sorted(one["p99_us"] for one in loaded[verdict.first :] if one["p99_us"] is not None)
+    return _ms(tails[len(tails) // 2]) if tails else None
+
+
+def _amplification(rounds: Rounds, verdict: Steady) -> Dict[str, Any]:
+    """By the drive's own counters, from before the windows of the verdict to their end."""
+    loads = [number for number, one in enumerate(rounds.records) if one["step"] == "load" and number >= rounds.resumed]
+    found = None
+    if verdict.verdict == STEADY:
+        ends = (rounds.records[loads[verdict.first] - 1], rounds.records[loads[-1]])
+        found = counted_amplification(*(one.get("counters") or {} for one in ends))
+    values = found._asdict() if found else {}
+    names = (("", "value"), ("_low", "low"), ("_high", "high"))
+    return {"write_amplification" + end: round(values[key], 3) if values else None for end, key in names}
+
+
 def _mib(rate: Any) -> Any:
     return None if rate is None else round(rate / _MIB, 2)
+
+
+def _ms(latency: Optional[float]) -> Optional[float]:
+    return None if latency is None else round(latency / 1000, 4)
 
 
 def _drawn(rounds: Rounds, load: RandomLoad, verdict: Steady) -> Dict[str, Any]:
@@ -133,9 +188,12 @@ def _drawn(rounds: Rounds, load: RandomLoad, verdict: Steady) -> Dict[str, Any]:
     for at, record in enumerate(rounds.records):
         if record["step"] == "resumed":
             marks.append({"fills": round(written / rounds.capacity, 4), "label": "taken up again"})
+        if record["step"] == "drawn" and series["fills"]:
+            for name, key in _LATENCIES:
+                series[name][-1] = _ms(record.get(key))
         if record["step"] not in ("fill", "load"):
             continue
-        if record["step"] == "load" and not any(mark["label"] == "random load" for mark in marks):
+        if record["step"] == "load" and not rounds.options.is_picture and not any(mark["label"] == "random load" for mark in marks):
             marks.append({"fills": round(written / rounds.capacity, 4), "label": "random load"})
         if record["step"] == "load" and at >= rounds.resumed:
             if number == verdict.first:
@@ -146,8 +204,10 @@ def _drawn(rounds: Rounds, load: RandomLoad, verdict: Steady) -> Dict[str, Any]:
         series["fills"].append(round(written / rounds.capacity, 4))
         series["mib_s"].append(_mib(one.rate))
         series["iops"].append(round(one.rate / load.block, 1) if record["step"] == "load" else None)
-        for name, latency in (("p50_ms", one.p50_us), ("p99_ms", one.p99_us), ("p999_ms", one.p999_us)):
-            series[name].append(None if latency is None else round(latency / 1000, 4))
+        for name, key in _LATENCIES:
+            series[name].append(_ms(getattr(one, key)))
+    if rounds.picture.collapse is not None:
+        marks.append({"fills": rounds.picture.collapse, "label": "first collapse"})
     if verdict.verdict == STEADY:
         windows.append({"first_fills": round(begun, 4), "last_fills": round(written / rounds.capacity, 4), "label": "steady"})
     return {"series": series, "windows": windows, "marks": marks}

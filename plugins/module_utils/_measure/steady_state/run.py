@@ -4,6 +4,9 @@
 Each round is one line of a file, and on the disk before the next round begins. Whoever takes the run up again loses the round that was under way
 and no other: the fill goes on behind its last round. The windows of the load begin anew, since a drive that was left alone has tidied up; what
 was written before still counts for the fills. Who writes to the drive is a backend, so the run knows neither fio nor devices.
+
+A picture has no sequential fill, and its load is one process for each fill, since idle moments and a new random map would show in it. There a line
+is a window of 1 %, kept while the process goes on.
 """
 
 from __future__ import annotations
@@ -14,22 +17,21 @@ import fcntl
 import json
 import math
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Mapping
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import (
-    ROUND_SHARE,
-    RUNNING,
-    STEADY,
-    LoadRound,
-    Steady,
-)
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import COUNTERS
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.cliff import WINDOW_SHARE
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import ROUND_SHARE, RUNNING, LoadRound, Steady
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, PASSES, Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds, parse_records
 
 FORMAT = 1
 _FOREIGN = 0.02  # of the capacity: what the drive may count beyond our rounds, by the units of its counter
+
+
+class LoadKilled(PlumblineError):
+    """A load was ended from outside."""
 
 
 class Backend:
@@ -47,8 +49,14 @@ class Backend:
         """Write so many bytes at uniform random places, or what else the load is."""
         raise NotImplementedError
 
-    def written(self) -> Optional[int]:
-        """The drive's own count of the bytes that hosts ever wrote, if it has one."""
+    def draw(self, length: int, window: float, passes: bool, keep: Callable[[LoadRound], None]) -> LoadRound:
+        """Write so many bytes at random in one go, and hand over each *window* of them. *passes*: write no block twice. Returns all of it as one.
+
+        Raises LoadKilled where it was ended from outside."""
+        raise NotImplementedError
+
+    def counters(self) -> Mapping[str, int]:
+        """What the drive has counted ever since: ``host_bytes_written``, and what else tells its write amplification; without what it does not count."""
         raise NotImplementedError
 
 
@@ -92,13 +100,34 @@ class SteadyRun:
         length = math.ceil(ROUND_SHARE * self.capacity)
         if "discard" not in steps:
             self.backend.discard()
-            self._keep({"step": "discard", "written": self.backend.written()})
-        elif self.rounds.filled < self.capacity:
-            filled = self.rounds.filled
-            self._keep_round("fill", self.backend.fill(filled, min(length, self.capacity - filled)))
+            self._keep({"step": "discard", **self._counted()})
+        elif self.rounds.to_fill > 0:
+            self._keep_round("fill", self.backend.fill(self.rounds.filled, min(length, self.rounds.to_fill)))
         elif self.verdict.verdict == RUNNING:
-            self._keep_round("load", self.backend.load(length))
+            if self.options.is_picture:
+                self._draw()
+            else:
+                self._keep_round("load", self.backend.load(length))
         return self.verdict
+
+    def _draw(self) -> None:
+        """One fill at random, or what is left of it. Where it is killed the next one goes on, unless it came to nothing."""
+        left = math.ceil(self.capacity * (self.options.max_fills - self.verdict.fills))
+        before = len(self.records)
+        try:
+            whole = self.backend.draw(min(left, self.capacity), WINDOW_SHARE * self.capacity, self.options.mode == PASSES, self._keep_window)
+        except LoadKilled:
+            if len(self.records) == before:
+                raise
+            self._keep({"step": "resumed", **self._counted()})
+            return
+        if len(self.records) == before:
+            raise PlumblineError("%s: a load wrote nothing; has the drive gone?" % self.path)
+        self._keep({"step": "drawn", **whole._asdict(), **self._counted()})
+
+    def _keep_window(self, one: LoadRound) -> None:
+        """The drive is not asked for its own count: a command to it would show in the rate."""
+        self._keep({"step": "load", **one._asdict()})
 
     def run(self) -> Steady:
         """All rounds that are left."""
@@ -109,7 +138,11 @@ class SteadyRun:
     def _keep_round(self, step: str, one: LoadRound) -> None:
         if one.bytes <= 0:
             raise PlumblineError("%s: a round wrote nothing; has the drive gone?" % self.path)
-        self._keep({"step": step, **one._asdict(), "written": self.backend.written()})
+        self._keep({"step": step, **one._asdict(), **self._counted()})
+
+    def _counted(self) -> Dict[str, Any]:
+        counters = self.backend.counters()
+        return {"written": counters.get("host_bytes_written"), "counters": {name: counters[name] for name in COUNTERS if name in counters}}
 
     def _keep(self, record: Dict[str, Any]) -> None:
         """One line, on the disk. What could be written of it in part only is taken back."""
@@ -140,19 +173,21 @@ class SteadyRun:
         if lines[0]["step"] != "head" or differ:
             raise PlumblineError("%s: a run with another %s was begun there; remove the file to begin anew" % (self.path, ", ".join(differ) or "beginning"))
         self.records = lines[1:]
-        if self.records and self.verdict.verdict not in (STEADY, INCONCLUSIVE):
+        if self.records and self.verdict.verdict == RUNNING:
             self._check_foreign_writes()
-            self._keep({"step": "resumed", "written": self.backend.written()})
+            self._keep({"step": "resumed", **self._counted()})
 
     def _check_foreign_writes(self) -> None:
         """The drive's own counter has to be where the last round left it, but for the round that was under way.
 
         A counter that is lower says nothing: emulated drives count from each start anew. The drive's identity and the marks of the load are proven besides.
         """
-        last, now = self.records[-1].get("written"), self.backend.written()
-        if last is None or now is None:
+        known = max((number for number, one in enumerate(self.records) if one.get("written") is not None), default=None)
+        now = self._counted()["written"]
+        if known is None or now is None:
             return
-        beyond = now - last
+        ours = sum(one["bytes"] for one in self.records[known + 1 :] if one["step"] == "load")
+        beyond = now - self.records[known]["written"] - ours
         if beyond > (ROUND_SHARE + _FOREIGN) * self.capacity:
             raise PlumblineError("%s: %d bytes were written to the drive since the run was interrupted; remove the file to begin anew" % (self.path, beyond))
 

@@ -12,7 +12,7 @@ import os
 import secrets
 import sys
 import time
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import MARK_BYTES
@@ -20,6 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import rea
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.files import earlier_paths, read_runs
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import free_device, hold_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import (
     DIRECTORY,
@@ -29,7 +30,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
     paths_of,
     read_record,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds, parse_records
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.search import Search, search_lines, search_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import find_disks
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.erasures import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, release, take
@@ -38,29 +40,56 @@ NONE, STARTING, RUNNING, FINISHED, FAILED, INTERRUPTED, STOPPED = "none", "start
 _BEGIN_SECONDS = 300  # for the proof of a device that is read whole
 _STOPPED_ROUNDS = ".stopped"
 # systemd starts the program again where a signal ended it, but not where it refused.
+_ACTIVE = ("active", "activating", "deactivating", "reloading")
 _UNIT = ("Restart=on-abnormal", "RestartSec=1", "StartLimitIntervalSec=3600", "StartLimitBurst=60", "TimeoutStopSec=60")
 
 
 class KeptRun(NamedTuple):
-    """What the host keeps of a run. *rounds*: None where none was begun."""
+    """What the host keeps of a run, or of a search by several. *rounds*: of the last run; None where none was begun."""
 
     name: str
     paths: Paths
     request: Optional[Request]
     rounds: Optional[Rounds]
     active: bool
+    finished: Sequence[Rounds] = ()  # the runs that are over, of a search
 
     @property
     def state(self) -> str:
         if self.active:
             return RUNNING if self.begun or self.status.get("state") == driver.LOADING else STARTING
-        if self.rounds is not None and self.rounds.freed:
+        if self.is_stopped and not self.begun:
+            return STOPPED
+        if self.rounds is not None and self.rounds.freed and not self.unfinished:
             return FINISHED
         if self.status.get("state") == driver.FAILED:
             return FAILED
-        if self.begun:
-            return INTERRUPTED
-        return STOPPED if os.path.exists(self.paths.rounds + _STOPPED_ROUNDS) else NONE
+        return INTERRUPTED if self.begun or self.unfinished else NONE
+
+    @property
+    def share(self) -> float:
+        """How much of the run is done, or of the search, 0 to 1, if it is as long as it may be."""
+        own = self.rounds.share if self.rounds else 0.0
+        search = self.search
+        if search is None or search.is_over:
+            return own
+        over = len(search.finished)
+        return (over + (own if self.begun else 0.0)) / search.target.runs
+
+    @property
+    def is_stopped(self) -> bool:
+        return os.path.exists(self.paths.rounds + _STOPPED_ROUNDS)
+
+    @property
+    def search(self) -> Optional[Search]:
+        """The search for a reserve that the runs are part of."""
+        return search_of(self.request, self.finished)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a search has runs left, of which the next one was not begun."""
+        search = self.search
+        return search is not None and bool(self.finished) and not self.begun and not self.is_stopped and not search.is_over
 
     @property
     def begun(self) -> bool:
@@ -94,14 +123,14 @@ def find_run(run: Runner, name: str) -> KeptRun:
     paths = paths_of(name)
     record = read_json(paths.request)
     request = read_record(record, paths.request) if record is not None else None
-    rounds = None
-    with contextlib.suppress(FileNotFoundError), open(paths.rounds, "rb") as handle:
-        text = handle.read()
-        lines = parse_records(text[: text.rfind(b"\n") + 1], paths.rounds)
-        if lines and request is not None:
-            rounds = Rounds(lines[1:], int(lines[0].get("capacity", 0)) or 1, request.options)
-    active = run(["systemctl", "is-active", "--quiet", unit_of(name)])[0] == 0
-    return KeptRun(name, paths, request, rounds, active)
+    rounds, finished = read_runs(paths, request.options) if request is not None else (None, ())
+    active = _is_active(run, name)
+    return KeptRun(name, paths, request, rounds, active, finished)
+
+
+def _is_active(run: Runner, name: str) -> bool:
+    """Also between a kill and the start by systemd that follows it."""
+    return run(["systemctl", "is-active", unit_of(name)])[1].strip() in _ACTIVE
 
 
 def new_mark() -> str:
@@ -111,8 +140,8 @@ def new_mark() -> str:
 def begin(run: Runner, kept: KeptRun, request: Request) -> None:
     """Start the unit, and wait until it holds the device. Raises PlumblineError with its reasons where it does not."""
     paths = kept.paths
-    if not kept.begun:
-        for stale in (paths.rounds, paths.rounds + _STOPPED_ROUNDS):
+    if not kept.begun and not kept.unfinished:
+        for stale in (paths.rounds, paths.rounds + _STOPPED_ROUNDS, *earlier_paths(paths)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(stale)
     with contextlib.suppress(FileNotFoundError):
@@ -132,7 +161,7 @@ def begin(run: Runner, kept: KeptRun, request: Request) -> None:
 def _wait(run: Runner, kept: KeptRun) -> None:
     end = time.monotonic() + _BEGIN_SECONDS
     while time.monotonic() < end:
-        active = run(["systemctl", "is-active", "--quiet", unit_of(kept.name)])[0] == 0  # before the status, which comes first
+        active = _is_active(run, kept.name)  # before the status, which comes first
         status = kept.status
         if status.get("state") == driver.FAILED:
             raise PlumblineError(str(status.get("msg")), [str(reason) for reason in status.get("reasons") or []])
@@ -151,15 +180,24 @@ def end_run(run: Runner, kept: KeptRun) -> bool:
         kept = find_run(run, kept.name)
     request = kept.request
     if not kept.begun or request is None:
-        return kept.active
+        between = kept.unfinished
+        if between:
+            _set_aside(kept.paths)
+        return kept.active or between
     lease, _before, _warnings = take(Run(controller="the end of the steady state of %s" % request.path), "", own=True)
     try:
         with hold_device(run, request.path, request.serial, bytes.fromhex(request.mark), True) as device:
             free_device(device)
-        os.replace(kept.paths.rounds, kept.paths.rounds + _STOPPED_ROUNDS)
+        _set_aside(kept.paths)
     finally:
         release(lease.run)
     return True
+
+
+def _set_aside(paths: Paths) -> None:
+    """The rounds of a run that was ended, so that none goes on with it."""
+    last = paths.rounds if os.path.exists(paths.rounds) else earlier_paths(paths)[-1]
+    os.replace(last, paths.rounds + _STOPPED_ROUNDS)
 
 
 def progress_lines(kept: KeptRun, result: Dict[str, Any]) -> List[str]:
@@ -167,12 +205,27 @@ def progress_lines(kept: KeptRun, result: Dict[str, Any]) -> List[str]:
     rounds = kept.rounds
     if rounds is None or not rounds.records:
         return ["%s: %s" % (unit_of(kept.name), kept.state)]
-    share = rounds.share
-    left = rounds.seconds * (1 - share) / share / 60 if share else 0.0
+    share = kept.share
+    took = sum(one.seconds for one in kept.finished) + (0.0 if rounds.freed else rounds.seconds)
+    left = took * (1 - share) / share / 60 if share else 0.0
     step = "random load, %.2f fills" % result["fills"]
-    if rounds.filled < rounds.capacity:
+    if rounds.to_fill > 0:
         step = "sequential fill, %.0f %%" % (100 * rounds.filled / rounds.capacity)
     lines = ["%s: %s; %s" % (result["device"], kept.state, step)]
     if kept.state == RUNNING:
         lines.append("%.0f %% of the longest run; at most %.0f minutes left at this rate" % (100 * share, left))
-    return [*lines, "%.1f MiB/s: %s" % (result["mib_s"], result["why"])]
+    lines.append("%.1f MiB/s: %s" % (result["mib_s"], result["why"]))
+    if kept.search is not None:
+        lines += search_lines(kept.search)
+    return lines + _picture_lines(result) if rounds.options.is_picture else lines
+
+
+def _picture_lines(result: Dict[str, Any]) -> List[str]:
+    """What a picture shows, for people."""
+    collapse, hidden, period = (result[key] for key in ("first_collapse_fills", "hidden_space", "period_fills"))
+    lines = ["no collapse was seen"]
+    if collapse is not None:
+        lines = ["first collapse after %.2f fills: hidden space %.0f %%" % (collapse, 100 * hidden)]
+    if period is not None:
+        lines.append("the collapses come back after %.2f fills" % period)
+    return lines + ["doubt: " + one for one in result["doubts"]]

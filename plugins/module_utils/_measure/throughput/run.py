@@ -7,7 +7,8 @@ import contextlib
 import os
 import shutil
 import subprocess
-from typing import Iterator, Optional, Sequence, Tuple
+import time
+from typing import Callable, Iterator, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB
@@ -66,8 +67,10 @@ def cpu_times() -> Tuple[int, int]:
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
 
 
-def run_fio(argv: Sequence[str], ramp: float, seconds: float, what: str) -> Tuple[str, float]:
+def run_fio(argv: Sequence[str], ramp: float, seconds: float, what: str, watch: Optional[Callable[[], float]] = None) -> Tuple[str, float]:
     """Run fio for about ramp + seconds. Returns its output, and how busy the CPUs were between ramp and end (a share).
+
+    *watch* is called again and again meanwhile, and says after how many seconds again.
 
     Raises PlumblineError with fio's own words where it fails. It dies when this process does.
     """
@@ -87,7 +90,7 @@ def run_fio(argv: Sequence[str], ramp: float, seconds: float, what: str) -> Tupl
     try:
         ended = _wait(process, ramp)
         before = cpu_times()
-        ended = ended or _wait(process, seconds)
+        ended = ended or (_watched(process, seconds, watch) if watch else _wait(process, seconds))
         after = cpu_times()
         ended = ended or _wait(process, _GRACE)
         if not ended:
@@ -110,3 +113,12 @@ def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> Optional[Tuple[
     except subprocess.TimeoutExpired:
         return None
     return out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+
+
+def _watched(process: "subprocess.Popen[bytes]", seconds: float, watch: Callable[[], float]) -> Optional[Tuple[str, str]]:
+    """The same, with looks at something else between."""
+    end = time.monotonic() + seconds
+    ended = None
+    while ended is None and time.monotonic() < end:
+        ended = _wait(process, watch())
+    return ended

@@ -15,7 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve impor
     MOST_RUNS,
     Workload,
     expected_amplification,
-    plan_latency,
+    plan_runs,
     reserve_for_amplification,
     reserve_for_years,
 )
@@ -149,7 +149,7 @@ def run_plan(wanted, p99_of, begin=0.2):
     """The planner with a drive: reserves that were measured, and the answer."""
     results = []
     while True:
-        plan = plan_latency(wanted, results, begin)
+        plan = plan_runs(wanted, results, begin)
         if plan.measure is None:
             return [share for share, _tail in results], plan
         assert plan.measure not in [share for share, _tail in results]
@@ -168,8 +168,8 @@ def test_latency_by_bisection(needed, begin):
 
 
 def test_the_second_run_is_at_a_half():
-    assert plan_latency(1000, [(0.2, 900)]).measure == 0.1
-    assert plan_latency(1000, [(0.2, 1100)]).measure == 0.35
+    assert plan_runs(1000, [(0.2, 900)]).measure == 0.1
+    assert plan_runs(1000, [(0.2, 1100)]).measure == 0.35
 
 
 @pytest.mark.parametrize("tail", [5000, math.nan, 0, -1, math.inf])
@@ -179,11 +179,11 @@ def test_nothing_is_enough(tail):
 
 
 def test_a_larger_reserve_that_fails_outranks_a_smaller_one_that_holds():
-    plan = plan_latency(1000, [(0.2, 900), (0.1, 900), (0.05, 900), (0.3, 1100)])
+    plan = plan_runs(1000, [(0.2, 900), (0.1, 900), (0.05, 900), (0.3, 1100)])
     assert plan.measure is None and plan.answer is None
 
 
 @pytest.mark.parametrize("wanted, results", [(0, []), (-1, []), (math.nan, []), (math.inf, []), (1000, [(0.6, 900)]), (1000, [(math.nan, 900)])])
 def test_hostile_wishes(wanted, results):
-    with pytest.raises(PlumblineError, match="p99_write_ms"):
-        plan_latency(wanted, results)
+    with pytest.raises(PlumblineError, match="target: wanted a number above 0"):
+        plan_runs(wanted, results)

@@ -83,7 +83,7 @@ BAD = [
     ({"target": {"wa": 3, **LIFE}}, None, T + ": wanted exactly one of 'wa' and 'years'"),
     ({"target": {"hidden": "7%"}}, None, T + ": wanted exactly one of 'wa' and 'years'"),
     ({"target": {"wa": 3, "hiden": "7%"}}, None, T + ": unknown key 'hiden' (did you mean 'hidden'?)"),
-    ({"target": {"p99_write_ms": 2}}, None, T + ".p99_write_ms: a latency has no model, it needs a measurement (plumbline.ssd.steady_state); a file of"),
+    ({"target": {"p99_write_ms": 2}}, None, T + ".p99_write_ms: a latency has no model, it needs a measurement: give it to the role plumbline.ssd"),
     ({"target": {"wa": 3, "p99_write_ms": 2}}, None, T + ".p99_write_ms: a latency"),
     ({"target": {"wa": 3, "tbw": "1PB"}}, None, T + ".tbw: only 'years' depends on it"),
     *(({"target": {"wa": wa}}, None, T + ".wa: '%s' does not fit; %s" % (wa, OUT)) for wa in (math.nan, math.inf, -1, "3", True, None, [3], {}, 1e9, 10**400)),

@@ -28,11 +28,12 @@ STEADY = {
     "verdict": "fail",
     "reasons": ["2,100 IOPS; wanted at least 4,000"],
     "mib_s": 164.1,
-    "hidden_percent": 7,
+    "hidden_space": 0.07,
     "series": {"fills": [number / 50 for number in range(200)], "mib_s": [400.0] * 60 + [160.0] * 140, "iops": [40_000.0] * 200, "p99_ms": [1.5] * 200},
     "windows": [{"first_fills": 3, "last_fills": 3.5, "label": "first window"}],
     "marks": [{"fills": 1.2, "label": "first collapse"}],
 }
+PICTURE = {**STEADY, "mode": "passes", "verdict": "not_judged", "state": "finished", "reasons": [], "first_collapse_fills": 1.2, "period_fills": 0.998}
 FILLED = {"link_bound": True, "legs": ["sda"], "share": 0.97, "negotiated": "SATA 3.0 Gb/s", "host": "ata1"}
 CELLS = [
     {"name": "4k random write qd64", "verdict": "fail", "value": 1200, "unit": "IOPS", "low": 1100, "high": 1300, "wanted": 4000, "state": "steady"},
@@ -89,6 +90,10 @@ def test_a_check_beside_the_fault_is_well():
         ({"steady_state": {**STEADY, "verdict": "pass", "state": "failed", "fault": "sda is gone"}}, "steady_state", "unknown", "sda is gone"),
         ({"steady_state": {**STEADY, "verdict": "pass", "state": "interrupted"}}, "steady_state", "unknown", "the run is interrupted"),
         ({"steady_state": {**STEADY, "verdict": "pass", "state": "finished", "reasons": []}}, "steady_state", "ok", ""),
+        ({"steady_state": PICTURE}, "steady_state", "none", ""),
+        ({"steady_state": {**PICTURE, "doubts": ["it may compress"]}}, "steady_state", "info", "it may compress"),
+        ({"steady_state": {**PICTURE, "state": "interrupted"}}, "steady_state", "unknown", "the run is interrupted"),
+        ({"steady_state": [PICTURE, {**STEADY, "verdict": "pass", "reasons": []}]}, "steady_state", "ok", ""),
         ({"acceptance": {"cells": CELLS}}, "acceptance", "error", "1,200 IOPS"),
         ({"device_info": {"devices": []}}, "answer", "info", "it has no SSD"),
         ({"device_info": {"devices": [{"name": "sda", "rotational": True}]}}, "answer", "info", "it has no SSD"),
@@ -288,3 +293,10 @@ def test_damaged_records_are_told(seed):
         whole = damaged_tree(dice, {**dice.choice(ALL), "steady_state": STEADY, "acceptance": {"cells": CELLS}})
         records.append({**(whole if isinstance(whole, dict) else {}), "host": f"h{number}{text(dice)}"})
     check_inert(records, ["db-99"])
+
+
+def test_a_picture_is_shown_with_its_collapse():
+    page = render_html(make_fleet([{"host": "a", "steady_state": PICTURE}]))
+    told = Page(page)
+    assert "Mode" in page and "passes" in page and "0.998" in page and page.count("first collapse") >= 3  # a mark in each plot
+    assert "Reserve against write amplification, with 7 % of hidden space" in page and told

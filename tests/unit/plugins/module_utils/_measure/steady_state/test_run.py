@@ -23,7 +23,7 @@ class Drive(Backend):
     """It notes what it did in a file, so that it outlives the process: fast until its hidden space is full, then half as fast."""
 
     def __init__(self, path, hidden=0.12):
-        self.path, self.hidden = path, hidden
+        self.path, self.hidden, self.killed = path, hidden, None
         self.path.touch()
 
     @property
@@ -46,8 +46,25 @@ class Drive(Backend):
         self._note("load", 0, length)
         return LoadRound(length, length / (100 if fresh else 50), 900.0, 40)
 
-    def written(self):
-        return sum(one[2] for one in self.log)
+    def draw(self, length, window, passes, keep):
+        """Windows of a fill. *killed*: behind so many windows the load is ended from outside, once."""
+        self._note("passes" if passes else "uniform", 0, 0)
+        done = 0
+        while done < length - 0.5:
+            if self.killed is not None:
+                self.killed -= 1
+                if self.killed < 0:
+                    self.killed = None
+                    raise module.LoadKilled("it was killed by signal 9")
+            fresh = sum(one[2] for one in self.log if one[0] == "window") < (1 + self.hidden) * CAPACITY
+            one = round(min(window, length - done))
+            self._note("window", 0, one)
+            keep(LoadRound(one, one / (100 if fresh else 50)))
+            done += one
+        return LoadRound(length, 1.0, 900.0, 40, 100.0, 1500.0)
+
+    def counters(self):
+        return {"host_bytes_written": sum(one[2] for one in self.log)}
 
 
 @pytest.fixture
@@ -218,7 +235,7 @@ def test_somebody_else_wrote(place, drive):
         begin(place, drive)
     drive.path.write_text("", encoding="ascii")  # an emulated drive that counts from its start
     begin(place, drive).close()
-    drive.written = lambda: None  # no such counter
+    drive.counters = dict  # no such counter
     begin(place, drive).close()
 
 
@@ -303,3 +320,70 @@ def test_a_place_that_cannot_be_written(tmp_path, drive):
     os.symlink("/etc/passwd", str(tmp_path / "link"))
     with pytest.raises(PlumblineError, match="cannot be kept"):
         begin(str(tmp_path / "link"), drive)
+
+
+def picture(mode, fills=4.0):
+    return DEFAULTS._replace(mode=mode, max_fills=fills)
+
+
+@pytest.mark.parametrize("mode, kind", [("saturation", "uniform"), ("passes", "passes")])
+def test_a_picture(place, drive, mode, kind):
+    """No sequential fill, one process for each fill, and as many fills as were asked for."""
+    one = begin(place, drive, options=picture(mode, 2.5))
+    found = one.run()
+    assert (found.verdict, found.why, found.fills) == ("not_judged", "a picture, not judged", pytest.approx(2.5, abs=0.001))
+    assert [entry[0] for entry in drive.log if entry[0] != "window"] == ["discard", kind, kind, kind]
+    assert one.rounds.picture.collapse == pytest.approx(1.12, abs=0.011) and one.rounds.share == 1 and one.rounds.to_fill == 0
+    done = len(drive.log)
+    assert one.advance() == found and len(drive.log) == done
+    one.close()
+    begin(place, drive, options=picture(mode, 2.5)).close()  # its end is no interruption
+    assert sum(record["step"] == "resumed" for record in one.records) == 0
+
+
+def test_a_load_that_is_killed_goes_on_with_the_next_fill(place, drive):
+    drive.killed = 30
+    one = begin(place, drive, options=picture("passes"))
+    found = one.run()
+    assert found.fills == pytest.approx(4, abs=0.001) and one.rounds.resumed
+    assert any("cut off after 0.30 fills" in doubt for doubt in one.rounds.picture.doubts)
+    one.close()
+
+
+def test_a_load_that_is_always_killed_comes_to_an_end(place, drive):
+    drive.killed = 0
+    one = begin(place, drive, options=picture("passes"))
+    with pytest.raises(PlumblineError, match="killed by signal 9"):
+        one.run()
+    one.close()
+
+
+def test_a_full_filesystem_ends_a_picture_and_the_next_start_goes_on(place, drive, monkeypatch):
+    one = begin(place, drive, options=picture("saturation"))
+    real, count = os.write, [0]
+
+    def full(fd, data):
+        count[0] += 1
+        return real(fd, data) if count[0] < 50 else real(fd, data[:3])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.os, "write", full)
+        with pytest.raises(PlumblineError, match="No space left"):
+            one.run()
+    one.close()
+    again = begin(place, drive, options=picture("saturation"))
+    assert again.run().verdict == "not_judged" and again.rounds.resumed
+    again.close()
+
+
+def test_somebody_else_wrote_while_a_picture_was_interrupted(place, drive):
+    drive.killed = 150
+    one = begin(place, drive, options=picture("saturation"))
+    one.advance(), one.advance(), one.advance()
+    one.close()
+    assert one.records[-1]["step"] == "resumed"
+    drive._note("window", 0, CAPACITY // 100)
+    begin(place, drive, options=picture("saturation")).close()
+    drive._note("foreign", 0, CAPACITY // 10)
+    with pytest.raises(PlumblineError, match="were written to the drive since"):
+        begin(place, drive, options=picture("saturation"))

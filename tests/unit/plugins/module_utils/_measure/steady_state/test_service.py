@@ -12,10 +12,10 @@ import sys
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver, raw_device, request, service
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver, raw_device, request, search, service
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import LoadRound
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request, ReserveTarget
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, Host
 
 ASKED = Request("/dev/x", "wwid:1", "S1", RandomLoad(4096, 32, 0), DEFAULTS, "ab" * 16)
@@ -39,7 +39,8 @@ class Systemd:
     def __call__(self, argv):
         self.calls.append(list(argv))
         if argv[:2] == ["systemctl", "is-active"]:
-            return (0 if self.active else 3), "", ""
+            word = self.active if isinstance(self.active, str) else "active" if self.active else "inactive"
+            return (0 if word == "active" else 3), word + "\n", ""
         if argv[0] == "systemd-run":
             self.active = not self.ends
             if self.says is not None:
@@ -70,6 +71,8 @@ DISCARDED = {"step": "discard"}
         ((), True, None, service.STARTING),
         ((), True, {"state": "loading"}, service.RUNNING),  # the device is held, and its discard takes time
         ((DISCARDED,), True, None, service.RUNNING),
+        ((DISCARDED, round_kept()), "activating", None, service.RUNNING),  # it was killed, and systemd waits a second before it starts it again
+        ((DISCARDED, round_kept()), "failed", None, service.INTERRUPTED),
         ((DISCARDED, round_kept()), False, None, service.INTERRUPTED),
         ((DISCARDED, round_kept()), False, {"state": "failed", "msg": "gone"}, service.FAILED),
         ((DISCARDED, round_kept(), {"step": "freed"}), False, {"state": "freed"}, service.FINISHED),
@@ -134,7 +137,7 @@ def test_progress(place):
 class Drive:
     """Of the driver: what writes to the device."""
 
-    def __init__(self, node, load, mark):
+    def __init__(self, node, load, mark, reserve):
         self.span, self.held = type("Span", (), {"length": 1000}), None
 
     def hold(self, device):
@@ -151,8 +154,8 @@ class Drive:
         assert self.held
         return LoadRound(length, length / 50)
 
-    def written(self):
-        return None
+    def counters(self):
+        return {}
 
 
 @pytest.fixture
@@ -179,6 +182,119 @@ def test_the_driver(place, driven):
     assert found.state == service.FINISHED and found.rounds.verdict.verdict == "steady"
     assert driver.main([place.home]) == 0
     assert driven[4:] == ["taken", "released"]  # what was freed is not touched again
+
+
+SOUGHT = ReserveTarget(p99_write_ms=2.0)
+
+
+class TailDrive(Drive):
+    """The larger the reserve, the shorter its latencies: 18 % are enough for 2 ms. *stops*: the number of the run that ends with an error."""
+
+    runs, stops = [], 0
+
+    def __init__(self, node, load, mark, reserve):
+        super().__init__(node, load, mark, reserve)
+        self.reserve = reserve
+
+    def discard(self):
+        super().discard()
+        self.runs.append(self.reserve)
+
+    def load(self, length):
+        if self.stops == len(self.runs):
+            raise PlumblineError("/dev/x went away")
+        return super().load(length)._replace(p99_us=1e3 * (2.0 + 10 * (0.18 - self.reserve)))
+
+
+@pytest.fixture
+def searching(place, driven, monkeypatch):
+    """A search by a driver without devices; (what the driver did, the drive)."""
+    drive = type("OneDrive", (TailDrive,), {"runs": []})
+    monkeypatch.setattr(driver, "FioDrive", drive)
+    record = service.read_json(place.request)
+    asked = request.read_record(record, "f")._replace(target=SOUGHT, model="M", firmware="F", options=DEFAULTS._replace(latency=True))
+    service.write_json(place.request, request.as_record(asked), "request")
+    return driven, drive
+
+
+def shares(found):
+    return [one["share"] for one in found.search.points]
+
+
+WANTED = [0.2282, 0.1141, 0.1711, 0.1996]  # by bisection
+
+
+def test_a_search_by_the_driver(place, searching):
+    driven, drive = searching
+    assert driver.main([place.home]) == 0
+    found = service.find_run(Systemd(place), NAME)
+    assert (found.state, found.share) == (service.FINISHED, 1.0) and shares(found) == pytest.approx(WANTED, abs=0.0002)
+    assert drive.runs == shares(found), "each begins with a discard of the whole drive"
+    assert driven == ["taken", *[("held", False), "freed"] * 4, "released"], "one lease, and a proof for each run"
+    assert search.search_result(found.search, found.request)["measured"]["share"] == pytest.approx(0.1996, abs=0.0002)
+    lines = service.progress_lines(found, {"fills": 2.0, "device": "/dev/x", "mib_s": 1.5, "why": "steady"})
+    assert [line for line in lines if line.startswith("reserve 11.4 %: p99 (ms) 2.659")] and lines[-1].startswith("p99 (ms) of 2: 20.0 % are enough")
+    assert driver.main([place.home]) == 0 and len(drive.runs) == 4
+
+
+@pytest.mark.parametrize("run", [1, 2, 3, 4])
+def test_a_search_that_was_cut_off_goes_on(place, searching, run):
+    """In any of its runs; those that are over are not made again."""
+    _driven, drive = searching
+    drive.stops = run
+    assert driver.main([place.home]) == 1
+    found = service.find_run(Systemd(place), NAME)
+    assert found.state == service.FAILED and found.begun and len(found.finished) == run - 1
+    drive.stops = 0
+    assert driver.main([place.home]) == 0
+    found = service.find_run(Systemd(place), NAME)
+    assert found.state == service.FINISHED and shares(found) == pytest.approx(WANTED, abs=0.0002) and drive.runs == shares(found)
+
+
+def test_a_search_between_two_runs(place, searching):
+    """Cut off before the next run was begun, and in the middle of that step; both are taken up, and nothing is measured twice."""
+    _driven, drive = searching
+    drive.stops = 2
+    driver.main([place.home])
+    os.unlink(place.rounds)  # the second run, before its first line
+    os.unlink(place.status)
+    found = service.find_run(Systemd(place), NAME)
+    assert (found.state, found.begun, found.unfinished, len(found.finished)) == (service.INTERRUPTED, False, True, 1)
+    os.rename(place.earlier(1), place.rounds)
+    assert service.find_run(Systemd(place), NAME).state == service.INTERRUPTED
+    systemd = Systemd(place, says={"state": "loading"})
+    service.begin(systemd, service.find_run(systemd, NAME), found.request)
+    assert len(service.find_run(systemd, NAME).finished) == 1, "what is over is kept"
+    drive.stops, drive.runs[1:] = 0, []
+    assert driver.main([place.home]) == 0 and drive.runs == pytest.approx(WANTED, abs=0.0002)
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_search_that_is_stopped(place, searching, monkeypatch, begun):
+    """Its runs are none of the next search."""
+    _driven, drive = searching
+    drive.stops = 2
+    driver.main([place.home])
+    if not begun:
+        os.rename(place.earlier(1), place.rounds)
+    monkeypatch.setattr(service, "take", lambda *_args, **_more: (type("Lease", (), {"run": "r"}), None, []))
+    monkeypatch.setattr(service, "release", lambda _run: None)
+    monkeypatch.setattr(service, "hold_device", lambda *args: contextlib.nullcontext("held"))
+    monkeypatch.setattr(service, "free_device", lambda device: None)
+    systemd = Systemd(place, says={"state": "loading"})
+    found = service.find_run(systemd, NAME)
+    assert service.end_run(systemd, found) and service.find_run(systemd, NAME).state == service.STOPPED
+    assert not service.end_run(systemd, service.find_run(systemd, NAME))
+    service.begin(systemd, service.find_run(systemd, NAME), found.request)
+    assert sorted(os.listdir(place.home)) == ["request.json", "steady.pyz"]
+
+
+def test_rounds_with_options_that_are_none(place):
+    keep(place, DISCARDED)
+    with open(place.rounds, "w", encoding="ascii") as handle:
+        handle.write('{"step": "head", "options": {"colour": "red"}}\n')
+    with pytest.raises(PlumblineError, match="no record of a run, or damaged"):
+        service.find_run(Systemd(place), NAME)
 
 
 def test_a_driver_that_is_refused_says_why(place, driven, monkeypatch, capsys):
