@@ -15,8 +15,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.read_sizes i
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human, is_power_of_two, round_down
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import MOST_RESERVED, MOST_RUNS, USUAL_HIDDEN, reserve_for_amplification
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, MODES, PASSES, STEADY_STATE, Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import reserved_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stack_addresses import reserved_bytes
 
 DIRECTORY = "/var/lib/plumbline/steady"
 STATUS_DIRECTORY = "/run/plumbline/steady"
