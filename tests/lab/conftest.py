@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-for place in (HERE, HERE.parents[1] / "molecule" / "lab"):
+for place in (HERE, HERE.parents[1] / "molecule" / "lab", HERE.parents[1] / "playbooks" / "collections"):
     if str(place) not in sys.path:
         sys.path.insert(0, str(place))
 

@@ -12,7 +12,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, round_up
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import discard, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import discard
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.disk_activity import read_account
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import LoadRound
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import percentile_us, read_bins
@@ -124,7 +125,7 @@ class FioDrive(Backend):
 
     def _account(self) -> int:
         """Bytes written to the disk, as the kernel counts them."""
-        found = sysfs.read_account(self._node.name)
+        found = read_account(self._node.name)
         if found is None:
             raise PlumblineError("%s: the kernel keeps no account of it, or it has gone; look at its queue/iostats" % self._node.path)
         return found.written
