@@ -22,6 +22,7 @@ options:
   command:
     description:
       - V(start) begins a run, or takes up one that was interrupted. A run that is under way, or has its verdict, is left as it is.
+        If that one has other options, it is refused.
       - V(poll) reads how far the run is, and does not touch the drive.
       - V(stop) ends the run, and discards the drive.
     type: str
@@ -362,11 +363,9 @@ def start(module, run, kept, device):
         options = options._replace(latency=options.latency or not target.wa)
     if not params["serial"]:
         raise PlumblineError("serial is missing: a drive that is to be overwritten is named by its serial number as well")
-    if kept.active or (kept.state == service.FINISHED and not params["anew"]):
+    if service.is_done(kept, (load, options, target), params["anew"], device):
         return False, ""
-    resumed = (kept.begun or kept.unfinished) and kept.request is not None
-    if resumed and (kept.request.load, kept.request.options._replace(hot=None), kept.request.target) != (load, options, target):
-        raise PlumblineError("a run with other options was begun on %s, and interrupted: start it with the same ones, or stop it first" % device)
+    resumed = kept.begun or kept.unfinished
     find_fio()
     node = examine_device(run, device, params["serial"], kept.begun)
     wear = check_wear(loaded_span(node.size, options.reserve).length, options, params, target.runs if target else 1)

@@ -183,6 +183,7 @@ def test_a_picture_of_passes(harness: Harness, disks: dict[str, Disk], drive: Di
     assert abs(found["first_collapse_fills"] - ALPHA) <= GUESSED and abs(found["period_fills"] - 1) <= 0.03
     assert abs(found["fills"] - 4) <= 0.001 and found["p99_ms"] > 0
     blank(harness, drive)
+    assert_error(call(harness, "start", drive, mode="saturation"), "a run with other options has its verdict")
 
 
 def test_a_picture_that_is_stopped(bench: Bench, harness: Harness, drive: Disk) -> None:

@@ -12,7 +12,7 @@ import os
 import secrets
 import sys
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import MARK_BYTES
@@ -21,11 +21,14 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive 
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.files import earlier_paths, read_runs
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import free_device, hold_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import (
     DIRECTORY,
     Paths,
+    RandomLoad,
     Request,
+    ReserveTarget,
     as_record,
     paths_of,
     read_record,
@@ -135,6 +138,20 @@ def _is_active(run: Runner, name: str) -> bool:
 
 def new_mark() -> str:
     return secrets.token_hex(MARK_BYTES)
+
+
+def is_done(kept: KeptRun, asked: Tuple[RandomLoad, Options, Optional[ReserveTarget]], anew: bool, device: str) -> bool:
+    """Whether nothing has to be begun, because the run is under way or has its verdict. Raises PlumblineError where that is another one."""
+    was = kept.request
+    why = "is under way on %s: wait for it, or stop it first" if kept.active else ""
+    if not why and kept.state == FINISHED and not anew:
+        why = "has its verdict on %s: anew: true begins another"
+    done = bool(why)
+    if not why and (kept.begun or kept.unfinished):
+        why = "was begun on %s, and interrupted: start it with the same ones, or stop it first"
+    if why and was is not None and (was.load, was.options._replace(hot=None), was.target) != asked:
+        raise PlumblineError("a run with other options " + why % device)
+    return done
 
 
 def begin(run: Runner, kept: KeptRun, request: Request) -> None:

@@ -120,6 +120,34 @@ def test_a_start_that_fails(place, says, told):
     assert caught.value.reasons == (says or {}).get("reasons", [])
 
 
+FILLED, FREED = (DISCARDED, round_kept()), (DISCARDED, round_kept(), {"step": "freed"})
+
+
+@pytest.mark.parametrize(
+    "records, active, anew, done, told",
+    [
+        (None, False, False, False, None),
+        ((), True, False, True, "is under way on /dev/x: wait for it"),
+        (FILLED, True, True, True, "is under way on /dev/x: wait for it"),
+        (FILLED, False, False, False, "was begun on /dev/x, and interrupted: start it with the same ones"),
+        (FREED, False, False, True, "has its verdict on /dev/x: anew: true begins another"),
+        (FREED, False, True, False, None),
+    ],
+)
+def test_a_start_beside_another_run(place, records, active, anew, done, told):
+    """The same one is left or taken up; a verdict of another load, mode or target would be taken for an answer."""
+    if records is not None:
+        keep(place, *records)
+    found = service.find_run(Systemd(place, active), NAME)
+    assert service.is_done(found, (ASKED.load, ASKED.options, None), anew, "/dev/x") is done
+    for other in [(RandomLoad(8192, 32, 0), DEFAULTS, None), (ASKED.load, DEFAULTS._replace(mode="passes"), None), (ASKED.load, DEFAULTS, SOUGHT)]:
+        if told is None:
+            assert service.is_done(found, other, anew, "/dev/x") is done
+            continue
+        with pytest.raises(PlumblineError, match="a run with other options " + told):
+            service.is_done(found, other, anew, "/dev/x")
+
+
 def test_what_is_left_of_a_run_that_wrote_nothing_is_no_run(place):
     keep(place)
     systemd = Systemd(place, says={"state": "loading"})
