@@ -206,26 +206,28 @@ def lab_stages(at: Places, machines: int, chosen: Chosen, other_suite: str = "")
     ]
     tests = [replace(stage, lab=True, after=up, shared_out=True, minutes=150) for stage in tests]
 
-    def short_pass() -> list[Command]:
-        env = {"PLUMBLINE_SUITE": other_suite}
+    def short_pass(which: str, *before: tuple[str, ...]) -> Callable[[], list[Command]]:
         lines = (
             (sys.executable, lab, "down"),
             (sys.executable, lab, "up"),
-            ("molecule", "test", "--scenario-name", "nvme"),
-            (sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-n", "0", "-m", "short_pass", "tests/lab"),
+            *before,
+            (sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-n", "0", "-m", f"short_pass and {which}", "tests/lab"),
             (sys.executable, lab, "down"),
         )
-        return [Command(argv=words, cwd=at.root, env=env) for words in lines]
+        return lambda: [Command(argv=words, cwd=at.root, env={"PLUMBLINE_SUITE": other_suite}) for words in lines]
 
-    built = f"image-{other_suite}"
+    built, passed, measured = f"image-{other_suite}", f"lab-{other_suite}", f"lab-{other_suite}-measured"
+    molecule = ("molecule", "test", "--scenario-name", "nvme")
     other = [
         Stage(built, "the image of the other release", one(sys.executable, lab, "image", "--suite", other_suite), lab=True, after=image),
-        Stage(f"lab-{other_suite}", "a short pass on the other release", short_pass, lab=True, machines=1, alone=True, after=frozenset({built})),
+        Stage(passed, "a short pass on the other release", short_pass("not measured", molecule), lab=True, machines=1, after=frozenset({built})),
+        Stage(measured, "a sweep on the other release", short_pass("measured"), lab=True, machines=1, alone=True, after=frozenset({built})),
     ]
     return [
         Stage("lab-image", "the machine's image, from the cache if it is there", one(sys.executable, lab, "image"), lab=True),
         Stage("lab-up", "the machine answers", one(sys.executable, lab, "up"), lab=True, machines=1, after=image),
-        *sorted((*scenarios, *tests, *(other if other_suite else [])), key=lambda stage: stage.alone),
+        # The other release comes early, when its image is there: what takes all machines would wait for it at the end.
+        *sorted((*scenarios[:2], *(other if other_suite else []), *scenarios[2:], *tests), key=lambda stage: stage.alone),
     ]
 
 
