@@ -3,8 +3,9 @@
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs on the controller, beside M(plumbline.ssd.stack_plan): it says who asks for the host's lease, and knows whether an earlier run lives.
-It also prints the report of a plan that judges what stands.
+"""Runs on the controller: M(plumbline.ssd.stack_plan) reads the host, and the plan is made here, in plugin_utils/plan_host.py.
+
+It says who asks for the host's lease, and knows whether an earlier run lives. It also prints the report of a plan that judges what stands.
 
 Only the controller can tell that a run of its own is gone: the host sees a connection, which ControlPersist shares between runs and keeps
 after the last. Where the host names a holder of this very controller whose process is no more, it is asked once again and told so.
@@ -18,6 +19,7 @@ import os
 import platform
 
 from ansible.plugins.action import ActionBase
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import plan_host
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import print_report
 
 
@@ -111,13 +113,23 @@ class ActionModule(ActionBase):
         arguments = dict(self._task.args)
         lease = arguments.get("lease")
         if not isinstance(lease, dict):
-            return self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
+            return self._plan(arguments, task_vars)
         # A task runs in a process of its own, whose parent is the run.
         own = {"controller": f"{_user()}@{platform.node()}", "process": name_process(os.getppid())}
         arguments["lease"] = {**own, **lease}
-        result = self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
+        result = self._plan(arguments, task_vars)
         holder = result.get("holder") if result.get("failed") else None
         if isinstance(holder, dict) and is_gone(str(holder.get("process", ""))):
             arguments["lease"]["gone"] = str(holder.get("run", ""))
-            result = self._execute_module(module_args=arguments, task_vars=task_vars, wrap_async=self._task.async_val)
+            result = self._plan(arguments, task_vars)
         return result
+
+    def _plan(self, arguments, task_vars):
+        background = self._task.async_val
+
+        def call(module, args):
+            other = {} if module == "stack_plan" else {"module_name": f"plumbline.ssd.{module}"}
+            return self._execute_module(module_args=args, task_vars=task_vars, wrap_async=background, **other)
+
+        # Nobody is here when a task in the background ends: the host makes the plan as well.
+        return call("stack_plan_async", arguments) if background else plan_host(call, arguments)

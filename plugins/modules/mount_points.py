@@ -227,7 +227,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file 
 
 def read_back(run, stacks, verify, fail_if):
     """The plan of *stacks* as the host is now, its warnings, and the fault if the host is not as *fail_if* wants it, else None."""
-    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import fault_of, note_filesystems, read  # a mount alone needs none of this
+    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import note_filesystems, read  # a mount alone needs none of this
+    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import fault_of
     from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
     from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
 

@@ -9,18 +9,53 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: run_lease
-short_description: Give back the lease of a run that failed half way
+short_description: Give back the lease of a run that failed half way, or take it for a plan
 version_added: 0.1.0
 description:
   - One run at a time writes to a host. M(plumbline.ssd.stack_plan) takes the host's lease if steps remain. The call that finds no step
     left gives the lease back. If a step fails, that call does not happen, and this module gives the lease back instead.
   - Gives back the lease of exactly the run that is named. The lease of another run stays.
+  - M(plumbline.ssd.stack_plan) itself calls this module to take the lease, with O(take), after it has planned on the controller.
 options:
   run:
     description:
-      - The run, 32 hexadecimal digits, from the lease that M(plumbline.ssd.stack_plan) returned.
+      - The run, 32 hexadecimal digits, from the lease that M(plumbline.ssd.stack_plan) returned. With O(take) it may be empty, for a new run.
     type: str
     required: true
+  take:
+    description:
+      - Take the lease, or renew it, instead of giving it back. M(plumbline.ssd.stack_plan) fills it in. In check mode nothing is taken.
+    type: dict
+    suboptions:
+      digest:
+        description: The digest of the plan.
+        type: str
+        default: ""
+      controller:
+        description: Who runs the play.
+        type: str
+        default: ""
+      process:
+        description: The process on the controller.
+        type: str
+        default: ""
+      gone:
+        description: An earlier run of this same controller whose process no longer exists.
+        type: str
+        default: ""
+      making:
+        description: UUIDs of the filesystems that the plan is going to make. They are recorded on the host.
+        type: list
+        elements: str
+        default: []
+      standing:
+        description: UUIDs of filesystems that exist, so that they are recorded no longer.
+        type: list
+        elements: str
+        default: []
+      seen:
+        description: The lease as it was when the host was read. If another run has had it since, nothing is recorded, and RV(again) is true.
+        type: dict
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -68,30 +103,51 @@ EXAMPLES = r"""
 RETURN = r"""
 released:
   description: Whether this run had the lease, so that it was given back.
-  returned: success
+  returned: success, without O(take)
   type: bool
+lease:
+  description: The lease that was taken, with C(run) and C(digest).
+  returned: success, with O(take), except in check mode
+  type: dict
+again:
+  description: Whether the host is to be read again, because another run had the lease since it was read.
+  returned: success, with O(take), except in check mode
+  type: bool
+holder:
+  description: The run that holds the lease, with C(run), C(controller), C(process) and C(since).
+  returned: failure with O(take), if another run holds it
+  type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek, release
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run, peek, release
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.taken_lease import TAKE, take_for_plan
 
 
 def main():
-    module = AnsibleModule(argument_spec={"run": {"type": "str", "required": True}}, supports_check_mode=True)
-    run = module.params["run"]
+    options = {"run": {"type": "str", "required": True}, "take": {"type": "dict", "options": TAKE}}
+    module = AnsibleModule(argument_spec=options, supports_check_mode=True)
+    run, asked = module.params["run"], module.params["take"]
+    taken, warnings, released = {}, [], False
     try:
         need_root()
-        if module.check_mode:
+        if asked is not None and not module.check_mode:
+            taken, warnings = take_for_plan(run, asked)
+        elif asked is None and module.check_mode:
             lease, _held = peek(Run(run))
             released = lease is not None and lease.run == run and not lease.free
-        else:
+        elif asked is None:
             forget_made()  # after a failure nobody reads back
             released = release(run)
+    except Held as fault:
+        exit_refused(module, fault, holder=fault.holder)
     except PlumblineError as fault:
         exit_refused(module, fault)
+    if asked is not None:
+        exit_success(module, warnings, changed=bool(taken), **taken)
     exit_success(module, changed=released, released=released)
 
 

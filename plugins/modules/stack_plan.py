@@ -25,82 +25,12 @@ description:
   - Returns the static proof of every existing volume, which is the absolute start and the phase of each layer on each leg. A leg is a
     device's part in a stripe. The phase is an address modulo the grain, the unit in which the flash takes a write.
 options:
-  stacks:
+  questions:
     description:
-      - The stacks, as in C(plumbline_stacks). The module checks their keys itself. Its messages name the place of a mistake and the
-        nearest valid key.
-      - The role P(plumbline.ssd.provision#role) lists the keys, at O(plumbline.ssd.provision#role:main:plumbline_stacks). The collection's
-        guide on specs describes them.
-      - If C(reserve) of a stack is a mapping, the module computes the reserve of devices that are still to be partitioned, and RV(report) says
-        what it came to. On a stack that stands, the target gives a finding of the layer C(reserve), and no step.
-    type: list
-    elements: dict
-    required: true
-  through:
-    description:
-      - Plan up to this layer and stop. Sizes and addresses are those of the whole stack in any case. Mount options are always judged over
-        the devices, whatever the layer is.
-    type: str
-    choices: [write_cache, partition, striped_lvm, filesystem]
-    default: filesystem
-  verify:
-    description:
-      - What is proven by measurement, as in C(plumbline_verify). The guide on the measured proof describes it.
-      - If it is given, RV(proofs) says what the record of the host holds and what is to be measured.
+      - What the host is asked, from O(stacks). The controller fills it in.
     type: dict
-  health:
-    description:
-      - What is done about the health of the drives, as in C(plumbline_health). The role P(plumbline.ssd.health#role) lists its keys.
-      - If it is given, RV(health) says whether M(plumbline.ssd.drive_health) is to be called. This module itself asks no drive for its health.
-    type: dict
-  fail_if:
-    description:
-      - When the module fails although the plan is not refused. V(unfinished) - a step is left. V(unsound) - no step is left, and a finding has
-        the level error. V(any) - a step is left, or a finding has the level error. V(never) - in no case.
-      - The message names every such finding and step. The task prints RV(report) before it fails. In check mode the module does not fail.
-    type: str
-    choices: [never, unfinished, unsound, any]
-    default: never
-  variables:
-    description:
-      - Names of variables that begin with C(plumbline_), as C(query('ansible.builtin.varnames', '^plumbline_')) finds them.
-      - The module refuses a name that the collection does not know. Ansible itself would ignore a mistyped variable without a message.
-    type: list
-    elements: str
-    default: []
-  lease:
-    description:
-      - Give this option, for example as V({}), if you are going to carry out the steps. If steps remain, the module takes the host's lease
-        for this run and returns it as RV(lease). The writers of the collection identify the run by it. If no step remains, the module
-        gives the lease back.
-      - If another run holds the lease and steps remain, the plan is refused. A host that is as asked needs no lease.
-      - The lease is a file below C(/run). In check mode the module does not take it.
-      - With this option the module also records, below C(/var/lib/plumbline), which filesystems are about to be made. A later run can then
-        tell the remains of an interrupted C(mke2fs) from a filesystem that lost its superblock. In check mode nothing is recorded.
-    type: dict
-    suboptions:
-      run:
-        description: The run, 32 hexadecimal digits, if it holds the lease already. Empty for a new run.
-        type: str
-        default: ""
-      digest:
-        description: Ignored. It is accepted so that RV(lease) of an earlier call can be passed unchanged.
-        type: str
-        default: ""
-      controller:
-        description: Who runs the play, for the message that another run gets. The controller fills it in.
-        type: str
-        default: ""
-      process:
-        description: The process on the controller. The controller fills it in.
-        type: str
-        default: ""
-      gone:
-        description:
-          - An earlier run of this same controller whose process no longer exists. Its lease is taken over at once. The controller fills it in.
-        type: str
-        default: ""
 extends_documentation_fragment:
+  - plumbline.ssd.plan
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
 attributes:
@@ -307,56 +237,32 @@ reasons:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import FAIL_IF, exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import NOTHING_WRITTEN, fault_of, read, read_to_write
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_options import PLAN_OPTIONS
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.reading_call import packed_reading, read_questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import read_gate
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run, release
-
-LEASE = {name: {"type": "str", "default": ""} for name in ("run", "digest", "controller", "process", "gone")}
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run
 
 
 def main():
-    module = AnsibleModule(
-        argument_spec={
-            "stacks": {"type": "list", "elements": "dict", "required": True},
-            "through": {"type": "str", "choices": ["write_cache", "partition", "striped_lvm", "filesystem"], "default": "filesystem"},
-            "verify": {"type": "dict"},
-            "health": {"type": "dict"},
-            "fail_if": FAIL_IF,
-            "variables": {"type": "list", "elements": "str", "default": []},
-            "lease": {"type": "dict", "options": LEASE},
-        },
-        supports_check_mode=True,
-    )
+    """Reads the host. The action plugin of the same name plans on the controller: see plugin_utils/plan_host.py."""
+    module = AnsibleModule(argument_spec={**PLAN_OPTIONS, "questions": {"type": "dict"}}, supports_check_mode=True)
+    asked, lease = module.params["questions"], module.params["lease"]
+    if asked == {}:  # the spec has a mistake, and the host has nothing to do with it
+        exit_success(module, changed=False, check_mode=module.check_mode, reading="")
     try:
-        check_variables(module.params["variables"])
-        stacks = read_stacks(module.params["stacks"])
-        verify = None if module.params["verify"] is None else read_verify(module.params["verify"])
-        gate = "off" if module.params["health"] is None else read_gate(module.params["health"])
         need_root()
-        through, lease = module.params["through"], module.params["lease"]
-        if lease is None or module.check_mode:
-            result, warnings = read(runner(module), stacks, through, verify, gate=gate)
-        else:
-            me = Run(*(lease[name] for name in Run._fields))
-            refused = "reading back was refused: " if me.run and module.params["fail_if"] in ("unfinished", "any") else NOTHING_WRITTEN
-            result, warnings = read_to_write(runner(module), stacks, through, verify, me, refused, gate)
+        if asked is None and module.params["stacks"]:
+            raise PlumblineError("the plan is made on the controller, by the action plugin of this module; call plumbline.ssd.stack_plan in a task")
+        me = None if lease is None or module.check_mode else Run(*(lease[name] for name in Run._fields))
+        result = packed_reading(runner(module), read_questions(asked) if asked else Questions(), me)
     except Held as fault:
         exit_refused(module, fault, holder=fault.holder)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    result = {"lease": {}, "released": "", **result}
-    unfit = None if module.check_mode else fault_of(module.params["fail_if"], result)
-    if unfit:
-        run = result["lease"].get("run", "")
-        if run and release(run):  # the caller gets no lease from a failure
-            result["released"] = run
-        exit_refused(module, unfit, warnings, report=result["report"], released=result["released"])
-    exit_success(module, warnings, **result)
+    exit_success(module, changed=False, check_mode=module.check_mode, **result)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, NoReturn, Sequence
+from typing import Any, Dict, Mapping, NoReturn, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable, one_line
@@ -28,8 +28,13 @@ def exit_success(module: Any, warnings: Sequence[str] = (), **result: Any) -> No
     """
     for warning in warnings:
         module.warn(one_line(warning))
-    module.exit_json(**{key: _printable(value, key in _LINES) for key, value in result.items()})
+    module.exit_json(**printable_result(result))
     raise SystemExit(0)
+
+
+def printable_result(result: Mapping[str, Any]) -> Dict[str, Any]:
+    """A result with nothing unprintable in it."""
+    return {key: _printable(value, key in _LINES) for key, value in result.items()}
 
 
 def _printable(value: Any, lines: bool = False) -> Any:
@@ -46,6 +51,11 @@ def exit_refused(module: Any, fault: PlumblineError, warnings: Sequence[str] = (
     """Fail the module with the message and its reasons, and nothing else but what is given besides."""
     for warning in warnings:
         module.warn(one_line(warning))
-    reasons = {"reasons": fault.reasons} if fault.reasons else {}
-    module.fail_json(msg=fault.msg, **reasons, **{key: _printable(value, key in _LINES) for key, value in more.items()})
+    module.fail_json(**refused_result(fault, more))
     raise SystemExit(1)
+
+
+def refused_result(fault: PlumblineError, more: Mapping[str, Any]) -> Dict[str, Any]:
+    """What a failure returns: the message, its reasons, and what is given besides."""
+    reasons = {"reasons": fault.reasons} if fault.reasons else {}
+    return {"msg": fault.msg, **reasons, **printable_result(more)}

@@ -33,6 +33,9 @@ def several(prefix: str, faults: Sequence[str]) -> PlumblineError:
     return PlumblineError("%s%s%s" % (prefix, faults[0], " (and %d more, of %s: see reasons)" % (len(rest), about) if rest else ""), faults)
 
 
+# How a refusal begins.
+NOTHING_WRITTEN = "refused: nothing was written. "
+
 T = TypeVar("T")
 
 

@@ -54,7 +54,7 @@ def digest(seen: Observation, devno: str) -> str:
 
 def _digest_of_ends(seen: Observation, devno: str) -> str:
     ends = seen.ends.get(devno, Ends())
-    return hashlib.sha256(ends.head + ends.tail).hexdigest()
+    return ends.digest or hashlib.sha256(ends.head + ends.tail).hexdigest()
 
 
 def erase_changed_reasons(seen: Observation, devno: str, planned: str) -> List[Reason]:

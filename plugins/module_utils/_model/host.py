@@ -208,11 +208,15 @@ class PathState(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """The first and the last MiB of a device, as they are. *tail_at*: byte at which *tail* begins."""
+    """The first and the last MiB of a device, as they are. *tail_at*: byte at which *tail* begins.
+
+    *digest*: SHA-256 of both, where only their outermost sectors are kept: they hold more than a table.
+    """
 
     head: bytes = b""
     tail: bytes = b""
     tail_at: int = 0
+    digest: str = ""
 
 
 class BlankProof(NamedTuple):

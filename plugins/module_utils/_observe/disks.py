@@ -7,7 +7,7 @@ import contextlib
 import fnmatch
 import os
 import stat
-from typing import Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, nearest, several
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import proc_files, tool_output
@@ -25,6 +25,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, Segment, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override, overrides_for
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
 
@@ -110,13 +111,13 @@ def read_lvm(run: Runner, seen: Observation) -> None:
     seen.lvm = tool_output.parse_lvm(out)
 
 
-def read_device(seen: Observation, devno: str, overrides: Optional[Callable[[Node, Iterable[str]], Mapping[str, int]]]) -> None:
+def read_device(seen: Observation, devno: str, overrides: Sequence[Override] = ()) -> None:
     """Table, geometry, write cache and links of one disk. A disk that cannot be read is recorded as such, never as blank."""
     node = seen.nodes[devno]
     id_ns = block_device.identify_namespace(node.path, node.identity.nsid) if node.identity.transport == "nvme" else None
     page = sysfs.read_bytes("/sys/class/block/%s/device/vpd_pgb0" % node.name)
     links = [link for link, number in seen.links.items() if number == devno]
-    stated = overrides(node, links) if overrides else {}
+    stated = overrides_for(overrides, node, links)
     seen.geometries[devno] = make_geometry(node.limits, id_ns, parse_block_limits(page, node.limits.logical), stated)
     if id_ns:
         seen.namespaces[devno] = id_ns

@@ -7,14 +7,12 @@ devices whose content must be known). None of them writes. A missing tool is no 
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, Mapping, Optional
-
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import proc_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, find_known_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.device_links import BY_GUID, BY_UUID
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.contents import prove_all_blank, read_claims, read_filesystems, read_signatures
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import (
     devno_of_path,
@@ -31,17 +29,17 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions i
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persisted
 
 
-def observe(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Iterable[str]], Mapping[str, int]]] = None) -> Observation:
+def observe(run: Runner, ask: Questions) -> Observation:
     """Read the host once. Raises PlumblineError where a tool fails, its report cannot be read, or a device goes away or fails meanwhile."""
     try:
-        return _read(run, ask, overrides)
+        return _read(run, ask)
     except OSError as fault:
         where = "%s: " % fault.filename if isinstance(fault.filename, str) else ""
         text = "the host could not be read: %s%s; look at the kernel's log, and run again"
         raise PlumblineError(text % (where, fault.strerror or fault)) from fault
 
 
-def _read(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Iterable[str]], Mapping[str, int]]]) -> Observation:
+def _read(run: Runner, ask: Questions) -> Observation:
     seen = Observation(nodes=sysfs.read_nodes(), mounts=sysfs.read_mounts())
     names = {node.name: devno for devno, node in seen.nodes.items()}
     seen.tools = find_known_tools()
@@ -58,7 +56,7 @@ def _read(run: Runner, ask: Questions, overrides: Optional[Callable[[Node, Itera
     read_lvm(run, seen)
     targets = disks_to_look_at(seen, ask)
     for devno in targets:
-        read_device(seen, devno, overrides)
+        read_device(seen, devno, ask.overrides)
     seen.kept = persisted.read_kept(run)
     read_filesystems(seen, targets)
     read_signatures(run, seen, targets)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override
+
 
 class Questions(NamedTuple):
     """What an observation is asked about. Empty *devices*: every disk of the host."""
@@ -21,3 +23,6 @@ class Questions(NamedTuple):
     prove: bool = True
     guards: bool = True  # whether it is asked what speaks against taking the devices, beside what they carry
     everything: bool = False
+    overrides: Tuple[Override, ...] = ()  # the operator's own geometry
+    proofs: Tuple[str, ...] = ()  # stacks whose last proof is asked for
+    health: bool = False  # whether the last readings of the drives' health are asked for

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import fnmatch
-from typing import Collection, Dict, Iterable, List, Sequence, Tuple
+from typing import Collection, Dict, List, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
@@ -16,23 +16,11 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import identity, ownership
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import ASSUMED
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import is_for
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.filesystems import BLOCK
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.refusals import name_device, not_kept, refuse
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Override, Stack
-
-
-def overrides_for(stacks: Sequence[Stack], node: Node, links: Iterable[str]) -> Dict[str, int]:
-    """The operator's geometry for a disk: of all that match, a device's own words count before a pattern's."""
-    overrides = [override for stack in stacks for override in stack.overrides if _is_for(override, node, links)]
-    matching = sorted(overrides, key=lambda override: bool(override.device))
-    return {key: value for override in matching for key, value in override.values.items()}
-
-
-def _is_for(override: Override, node: Node, links: Iterable[str]) -> bool:
-    names = {*links, node.name, node.path}
-    by_model = override.model and fnmatch.fnmatchcase(node.identity.model, override.model)
-    return bool(by_model or (override.device and {override.device, override.device.rsplit("/", 1)[-1]} & names))
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Stack
 
 
 def check_overrides(plan: StackPlan, seen: Observation, devnos: Sequence[str]) -> None:
@@ -40,7 +28,7 @@ def check_overrides(plan: StackPlan, seen: Observation, devnos: Sequence[str]) -
     disks = [node for node in seen.nodes.values() if node.kind in ("disk", "loop")]
     links = {node.devno: [link for link, devno in seen.links.items() if devno == node.devno] for node in disks}
     for number, override in enumerate(plan.spec.overrides):
-        if not any(_is_for(override, node, links[node.devno]) for node in disks):
+        if not any(is_for(override, node, links[node.devno]) for node in disks):
             what = "model '%s'" % override.model if override.model else "device '%s'" % override.device
             known = {node.identity.model for node in disks} if override.model else {word for node in disks for word in (*links[node.devno], node.name)}
             near = nearest(override.model or override.device.rsplit("/", 1)[-1], sorted(known))
@@ -54,7 +42,7 @@ def check_contradictions(plan: StackPlan, stacks: Sequence[Stack], seen: Observa
     for node in (seen.nodes[devno] for devno in devnos):
         links = [link for link, devno in seen.links.items() if devno == node.devno]
         every = [(stack.name, number, one) for stack in stacks for number, one in enumerate(stack.overrides)]
-        matching = [found for found in every if _is_for(found[2], node, links)]
+        matching = [found for found in every if is_for(found[2], node, links)]
         for key in sorted({key for _stack, _number, one in matching for key in one.values}):
             stated = [(stack, number, one) for stack, number, one in matching if key in one.values]
             own = any(one.device for _stack, _number, one in stated)

@@ -17,9 +17,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import POWER_CUT, STALE
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import UNKNOWN_OPTIONS
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import MAX_GRAIN
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_reserve import read_reserve
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_volumes import read_volumes
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Erase, Override, ReserveGoal, Selector, Stack, Volume
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Erase, ReserveGoal, Selector, Stack, Volume
 
 VARIABLES = (
     *("plumbline_stacks", "plumbline_verify", "plumbline_install", "plumbline_hosts", "plumbline_health", "plumbline_monitor", "plumbline_audit"),

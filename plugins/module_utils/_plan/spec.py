@@ -7,6 +7,7 @@ from typing import Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import EVERYTHING_RANDOM, USUAL_HIDDEN, Workload
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override
 
 # mke2fs makes no journal in less than 2,048 blocks, and says so only in passing (e2fsprogs, ext2fs_default_journal_size()).
 MIN_VOLUME = 8 * MIB
@@ -57,14 +58,6 @@ class ReserveGoal(NamedTuple):
     hidden: float = USUAL_HIDDEN
     hidden_is_known: bool = False
     workload: Workload = EVERYTHING_RANDOM
-
-
-class Override(NamedTuple):
-    """The operator's own geometry, in bytes, for devices by *model* pattern or by *device* name."""
-
-    model: str
-    device: str
-    values: Mapping[str, int]
 
 
 class Volume(NamedTuple):

@@ -7,10 +7,13 @@ import io
 import json
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Condition
 from typing import Any
 
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import plan_host
 from plumblab import guest
 from plumblab.paths import Paths
 
@@ -56,6 +59,46 @@ def bundle() -> bytes:
     return memory.getvalue()
 
 
+def planned(call: Callable[[str, Mapping[str, Any]], dict[str, Any]], args: Mapping[str, Any]) -> dict[str, Any]:
+    """What stack_plan returns: its plan is made on the controller, as its action plugin has it made. *call*: a module on the host."""
+    result: dict[str, Any] = plan_host(call, dict(args))
+    return {"failed": False, "traceback": "", **result}
+
+
+class Rounds:
+    """Plans that are made side by side: a round of calls begins when each of them waits for one, or has ended."""
+
+    def __init__(self, call_all: Callable[[Sequence[tuple[str, Mapping[str, Any]]]], list[dict[str, Any]]], plans: int) -> None:
+        self._call_all = call_all
+        self._at_work = plans
+        self._wanted: dict[int, tuple[str, Mapping[str, Any]]] = {}
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._turn = Condition()
+
+    def plan(self, number: int, args: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of one plan."""
+
+        def call(module: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+            with self._turn:
+                self._wanted[number] = module, arguments
+                self._begin_round()
+                self._turn.wait_for(lambda: number in self._answers)
+                return self._answers.pop(number)
+
+        try:
+            return planned(call, args)
+        finally:
+            with self._turn:
+                self._at_work -= 1
+                self._begin_round()
+
+    def _begin_round(self) -> None:
+        if self._wanted and len(self._wanted) == self._at_work:
+            self._answers.update(zip(self._wanted, self._call_all(list(self._wanted.values())), strict=True))
+            self._wanted.clear()
+            self._turn.notify_all()
+
+
 class Harness:
     """One server in the guest. `connect` is called by the first call, and again after the machine was restarted."""
 
@@ -87,15 +130,26 @@ class Harness:
 
     def module(self, name: str, args: Mapping[str, Any], check: bool = False, env: Mapping[str, str] | None = None, timeout: float = 400) -> dict[str, Any]:
         """The result of a module, by its short name (ours) or its full one. A failure is a result, too; a traceback is not."""
-        full = name if "." in name else f"plumbline.ssd.{name}"
-        return self._result(full, self._call({"module": full, "args": dict(args), "check": check, "diff": True}, env, timeout))
+
+        def call(module: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+            full = module if "." in module else f"plumbline.ssd.{module}"
+            return self._result(full, self._call({"module": full, "args": dict(arguments), "check": check, "diff": True}, env, timeout))
+
+        return planned(call, args) if name == "stack_plan" else call(name, args)
 
     def together(self, name: str, *args: Mapping[str, Any], timeout: float = 400) -> list[dict[str, Any]]:
         """The results of one of our modules, called at the same time with each of *args*."""
-        full = f"plumbline.ssd.{name}"
-        calls = [{"module": full, "args": dict(one)} for one in args]
-        answer = self._call({"together": calls, "check": False, "diff": True}, None, timeout)
-        return [self._result(full, one) for one in answer["together"]]
+
+        def call_all(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
+            full = [{"module": f"plumbline.ssd.{module}", "args": dict(arguments)} for module, arguments in calls]
+            answer = self._call({"together": full, "check": False, "diff": True}, None, timeout)
+            return [self._result(one["module"], result) for one, result in zip(full, answer["together"], strict=True)]
+
+        if name != "stack_plan":
+            return call_all([(name, one) for one in args])
+        rounds = Rounds(call_all, len(args))
+        with ThreadPoolExecutor(len(args)) as threads:
+            return list(threads.map(rounds.plan, range(len(args)), args))
 
     def cut(self, name: str, args: Mapping[str, Any], seconds: float, env: Mapping[str, str] | None = None) -> bool:
         """Begin a module, and kill it with all of its tools after so many seconds. Returns whether it was still at work."""

@@ -9,7 +9,7 @@ import pytest
 from ansible.plugins.action import ActionBase
 from ansible_collections.plumbline.ssd.plugins.action import mount_points, stack_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import FAIL_IF
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import fault_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import fault_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import print_report
 
 OFF = {"level": "error", "layer": "partition", "text": "the partition is off"}

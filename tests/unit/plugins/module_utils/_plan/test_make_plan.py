@@ -9,7 +9,7 @@ import re
 from fractions import Fraction
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import option_drift
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
@@ -26,7 +26,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import (
     TableEntry,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, SATA, Link, LinkEnd
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan import devices, mounts, packages
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import overrides_for
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan import mounts, packages
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import volumes as plan_volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
@@ -370,7 +371,7 @@ def test_operator_overrides(host):
         host, geometry=[{"model": "Flash*", "grain": "16KiB"}, {"device": host.name("259:0").rsplit("/", 1)[-1], "grain": "32KiB", "alignment_offset": "4KiB"}]
     )
     links = {devno: [link for link, number in host.seen.links.items() if number == devno] for devno in host.seen.nodes}
-    values = [devices.overrides_for(stacks, node, links[devno]) for devno, node in host.seen.nodes.items()]
+    values = [overrides_for([one for stack in stacks for one in stack.overrides], node, links[devno]) for devno, node in host.seen.nodes.items()]
     assert values == [{"grain": 32768, "alignment_offset": 4096}, {"grain": 16384}]
 
 
@@ -380,7 +381,7 @@ def test_a_devices_own_words_count_before_any_pattern(host):
     two = {"name": "two", "devices": ["c", "d"], "volumes": [{"name": "y"}], "geometry": [{"model": "*", "grain": "16KiB"}]}
     node = host.seen.nodes["259:0"]
     for stacks in ([one, two], [two, one]):
-        assert devices.overrides_for(read_stacks(stacks), node, [])["grain"] == 8192
+        assert overrides_for([one for stack in read_stacks(stacks) for one in stack.overrides], node, [])["grain"] == 8192
 
 
 def test_existing_stripes_that_fit_are_kept_under_auto(host):

@@ -9,9 +9,10 @@ import random
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import mount_options, mount_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import read_spec, read_volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Override, Selector
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Selector
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB
 
 GOOD = {

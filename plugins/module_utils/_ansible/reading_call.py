@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The part of a plan that is done on the host: read it, and look at its lease. I/O.
+
+The controller plans from what this returns. A host that is as asked needs no other call; where steps remain, the controller then has the lease taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.read_for_plan import read_for_plan, shorten_ends
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made, note_making
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run, peek, release
+
+
+def read_questions(raw: Mapping[str, Any]) -> Questions:
+    """What the controller asks, as the arguments of a module carry it."""
+    return Questions(**{**raw, "overrides": [Override(*one) for one in raw["overrides"]]})
+
+
+def packed_reading(run: Runner, ask: Questions, me: Optional[Run]) -> Dict[str, Any]:
+    """Read the host. Returns the reading as one text, and for a run that means to write (*me*) what its lease is.
+
+    The lease is looked at before the host is. Where another run has it, no device is read for a proof: that run would find it open.
+    Raises PlumblineError, and Held where another run is at work: its message replaces every other.
+    """
+    before, held = peek(me) if me else (None, "")
+    mine = me is not None and not held
+    try:
+        if mine:
+            forget_made()
+        reading = read_for_plan(run, ask._replace(prove=ask.prove and not held))
+        if mine:  # a filesystem whose superblock is there was made
+            note_making([], [one.uuid for one in reading.seen.filesystems.values()])
+    except PlumblineError as fault:
+        if held:
+            raise Held(NOTHING_WRITTEN + held, before) from fault
+        if me and me.run:
+            release(me.run)
+        raise
+    shorten_ends(reading.seen)
+    return {"reading": pack(reading), "lease_seen": {"held": held, "lease": dict(before._asdict()) if before else {}}}

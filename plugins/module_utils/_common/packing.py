@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Records as one short text, by which a module on a host hands them to the controller. Pure; unpacking is the other way."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import zlib
+from typing import Any
+
+
+def pack(value: Any) -> str:
+    """A record of tuples, lists, dictionaries by text, numbers, text and bytes, as text without blanks."""
+    return base64.b64encode(zlib.compress(json.dumps(_plain(value)).encode("ascii"), 6)).decode("ascii")
+
+
+def _plain(value: Any) -> Any:
+    """The same for JSON. A named tuple becomes a list of its members in their order, a dataclass a dictionary."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if dataclasses.is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    if hasattr(value, "items"):
+        return {key: _plain(one) for key, one in value.items()}
+    return value

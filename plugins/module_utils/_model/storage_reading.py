@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All that is read on a host for a plan of its storage. Pure data."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
+
+
+class StorageReading(NamedTuple):
+    """An observation, and what the host keeps."""
+
+    seen: Observation
+    proofs: Dict[str, Dict[str, Any]]  # stack → the record of its last proof
+    drives: Dict[str, LastReading]  # the last readings of their health, by the identity of a disk
+    now: int  # the host's clock, in seconds since 1970

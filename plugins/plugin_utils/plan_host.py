@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan of a host, made on the controller from what one call of a module reads there. A host that is as asked costs that one call.
+
+The code of a module is sent and compiled anew in each call; on the controller it is compiled once. So the host reads, and the controller plans.
+Where steps remain and a lease is asked for, a second call takes the lease; stack_plan_async does the same in one piece on the host.
+"""
+
+from __future__ import annotations
+
+import json
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import printable_result, refused_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_options import PLAN_OPTIONS
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import fault_of, filesystems_of, plan_reading, questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.unpacking import unpack
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import read_gate
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
+
+# What the module returns for the controller alone.
+ANSWER = ("reading", "lease_seen", "check_mode")
+
+
+class Failed(Exception):
+    """What stack_plan returns is known before the end; *result* is it."""
+
+    def __init__(self, result):
+        super().__init__(result.get("msg"))
+        self.result = result
+
+
+def plan_host(call, arguments):
+    """What stack_plan returns. *call*: (module, its arguments) → what that module returns on the host; *arguments*: those of stack_plan."""
+    checked = ArgumentSpecValidator(dict(PLAN_OPTIONS)).validate(arguments)
+    if checked.error_messages:
+        return call("stack_plan", arguments)  # it says so as every module does
+    # Values of a task know where they come from. A plan is of plain ones, as a module gets them.
+    params = json.loads(json.dumps(checked.validated_parameters, default=str))
+    try:
+        return _Planner(call, arguments, params).plan()
+    except Failed as failed:
+        return failed.result
+    except PlumblineError as fault:
+        return _failure(fault)
+
+
+def _failure(fault, **more):
+    return {"failed": True, "changed": False, **refused_result(fault, more)}
+
+
+class _Planner:
+    """One plan. *asked*: the arguments as the task has them; *params*: the same with their defaults."""
+
+    def __init__(self, call, asked, params):
+        self.call, self.asked, self.params = call, asked, params
+        self.lease = params["lease"]
+        self.run = self.lease["run"] if self.lease else ""
+        self.warnings = []
+        self.carried = {}  # what Ansible adds to the result of a module
+
+    def plan(self):
+        """The result. Raises PlumblineError if the plan is refused, Failed if the result is a module's."""
+        try:
+            self._read_spec()
+        except PlumblineError:
+            self._ask({})  # a host that cannot be reached, or that no module can run on, is told first
+            raise
+        back = self.run and self.params["fail_if"] in ("unfinished", "any")
+        self.refused = "reading back was refused: " if back else NOTHING_WRITTEN
+        result = self._leased(*self._read())
+        told = {**self.carried, **({"warnings": self.warnings} if self.warnings else {})}
+        unfit = fault_of(self.params["fail_if"], result)
+        if not unfit:
+            return {**told, **printable_result(result)}
+        if result["lease"] and self._release():  # the caller gets no lease from a failure
+            result["released"] = self.run
+        return {**told, **_failure(unfit, report=result["report"], released=result["released"])}
+
+    def _read_spec(self):
+        check_variables(self.params["variables"])
+        self.stacks = read_stacks(self.params["stacks"])
+        self.verify = None if self.params["verify"] is None else read_verify(self.params["verify"])
+        self.gate = "off" if self.params["health"] is None else read_gate(self.params["health"])
+
+    def _call(self, module, arguments):
+        result = self.call(module, arguments)
+        if result.get("failed") or result.get("unreachable"):
+            raise Failed(result)
+        self.warnings += result.get("warnings", [])
+        return result
+
+    def _ask(self, asked):
+        """Call stack_plan on the host, with these questions."""
+        arguments = dict(self.asked) if asked is None else {**self.asked, "questions": asked}
+        if self.run:
+            arguments["lease"] = {**arguments["lease"], "run": self.run}
+        answer = self._call("stack_plan", arguments)
+        if "reading" not in answer:
+            raise Failed(answer)
+        answer.get("invocation", {}).get("module_args", {}).pop("questions", None)
+        self.carried = {key: value for key, value in answer.items() if key not in (*ANSWER, "warnings")}
+        if answer["check_mode"]:  # nothing is taken, and nothing is judged
+            self.lease, self.run, self.params["fail_if"] = None, "", "never"
+        return answer
+
+    def _read(self):
+        """Have the host read, and plan. Returns (the plan as a result, the lease as it was)."""
+        asked = questions(self.stacks, verify=self.verify is not None, health=self.gate != "off")
+        answer = self._ask(json.loads(json.dumps(asked._asdict())) if self.stacks else None)
+        seen = answer["lease_seen"]
+        try:
+            result, warnings = plan_reading(_unpacked(answer["reading"]), self.stacks, self.params["through"], self.verify, self.refused, self.gate)
+        except PlumblineError as fault:
+            if seen["held"]:
+                holder = {key: seen["lease"][key] for key in ("run", "controller", "process", "since")}
+                held = NOTHING_WRITTEN + seen["held"]
+                raise Failed(_failure(PlumblineError(held, [held]), holder=holder)) from fault
+            self._release()
+            raise
+        self.warnings += [one_line(warning) for warning in warnings]
+        return result, seen
+
+    def _leased(self, result, seen):
+        """The result with the lease of this run, if steps remain; if none do, the lease is given back."""
+        lease = {}
+        if self.lease is not None and result["steps"]:
+            lease, again = self._take(result, seen)
+            if again:
+                result, _seen = self._read()
+                lease = self._take(result, None)[0] if result["steps"] else {}
+        return {**result, "lease": lease, "released": self.run if not result["steps"] and self._release() else ""}
+
+    def _take(self, result, seen):
+        """Take the lease for a plan. Returns (the lease, whether another run had the host since it was read, so that it is to be read again)."""
+        who = {key: self.lease[key] for key in ("controller", "process", "gone")}
+        making, standing = filesystems_of(result)
+        taken = self._call("run_lease", {"run": self.run, "take": {**who, "digest": result["digest"], "making": making, "standing": standing, "seen": seen}})
+        self.run = taken["lease"]["run"]
+        return taken["lease"], taken["again"]
+
+    def _release(self):
+        """Give the lease of this run back. Returns whether it had it."""
+        return bool(self.run) and self._call("run_lease", {"run": self.run})["released"]
+
+
+def _unpacked(text):
+    try:
+        return unpack(StorageReading, text)
+    except (ValueError, TypeError) as fault:
+        raise PlumblineError(f"what the host returned is no reading of this release: {fault}") from fault
