@@ -3,13 +3,23 @@
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Documentation of the options of a plan, for the modules that make one."""
+"""Documentation of the options of a plan, and of how it is made, for the modules that make one."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
     DOCUMENTATION = r"""
+notes:
+  - The module runs at most three tools to read the storage, all read-only - C(lvm fullreport), C(dmsetup table), and C(wipefs) without an
+    erase option. On a host that keeps a write cache setting it also runs C(systemctl is-active).
+  - The module proves a device blank before the device is taken. It reads the first and last 64 MiB completely and 1,024 random places
+    (C(blank_proof=sampled)), or the whole device. The collection's guide on refusals says what the sample is sure to find.
+  - A partition, a PV or a volume of the stack itself that seems to be empty is proven blank in the same way, because a signature can be
+    lost while the data is still there. The guide on getting data back describes how to restore it.
+  - If a device has foreign contents and no other reason speaks against it, the refusal has a digest of the device and of what was found
+    on it. With this digest as C(signature), and with the device's serial, an entry in the stack's C(erase) states that all contents may
+    be destroyed. The diff and RV(report) list what will be destroyed.
 options:
   stacks:
     description:

@@ -164,7 +164,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import missing_devices
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.missing_devices import missing_devices
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.device_table import device_result

@@ -118,7 +118,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import missing_devices
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.missing_devices import missing_devices
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.static_proof_table import view_report

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import partition_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats import our_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_table import gpt_head_bytes, parse_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, block_device, discard, sysfs
@@ -38,7 +38,7 @@ def table_script(device: Mapping[str, Any]) -> str:
     return "\n".join(
         [
             "label: gpt",
-            "label-id: %s" % partition_table.disk_guid(device["guid"]),
+            "label-id: %s" % our_table.disk_guid(device["guid"]),
             "unit: sectors",
             "first-lba: %d" % (-(-gpt_head_bytes(sector) // sector)),
             'start=%d, size=%d, type=%s, uuid=%s, name="%s"'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The proof that a device holds nothing: where it looks, how likely it is to see what is there, and the look itself. I/O."""
+"""The proof that a device holds nothing: where it looks, and the look itself. blank_proof_odds says how likely it is to see what is there. I/O."""
 
 from __future__ import annotations
 
@@ -42,43 +42,15 @@ def proof_spans(size: int, full: bool, starts: Sequence[int], dice: Callable[[in
     return spans, samples
 
 
-def _pages(size: int) -> int:
+def pages_between(size: int) -> int:
     """Pages between the ends; the last may lap over the tail."""
     return -(-(size - 2 * PROOF_END) // PROOF_SAMPLE)
 
 
-def _widest(size: int) -> int:
-    """Pages of the widest stratum; they differ by one at most."""
-    return -(-_pages(size) // PROOF_SAMPLES)
-
-
 def _edges(size: int) -> List[int]:
     """The first page of every stratum, counted from the end of the head, and the end of the last."""
-    pages = _pages(size)
+    pages = pages_between(size)
     return [stratum * pages // PROOF_SAMPLES for stratum in range(PROOF_SAMPLES + 1)]
-
-
-def detection(size: int, data_bytes: int, full: bool = False) -> float:
-    """The probability that the proof of a device of *size* bytes sees *data_bytes* of data between its ends, wherever they lie.
-
-    A page counts as data where one byte of it is not zero, and data that long touch at least P = data/4096 pages. Of a
-    stratum of m pages with p of data one page is drawn, and the draws are independent: all of them miss with the product
-    of (1 - p/m). As log(1 - x) is concave, that product is largest where the P pages are spread evenly over the
-    strata: (1 - P/(1024 m))^1024. Any other arrangement, one run of data above all, is seen more surely.
-    """
-    if data_bytes <= 0:
-        return 0.0
-    if full or size <= 2 * PROOF_END + PROOF_SAMPLES * PROOF_SAMPLE:
-        return 1.0
-    pages = -(-data_bytes // PROOF_SAMPLE)
-    return 1.0 - (1.0 - min(pages / (PROOF_SAMPLES * _widest(size)), 1.0)) ** PROOF_SAMPLES
-
-
-def seen_for_sure(size: int) -> int:
-    """How long one run of data between the ends must be, in bytes, so that the sampled proof cannot miss it: it fills a stratum."""
-    if size <= 2 * PROOF_END + PROOF_SAMPLES * PROOF_SAMPLE:
-        return 1
-    return 2 * _widest(size) * PROOF_SAMPLE
 
 
 _CHUNK = MIB

@@ -6,14 +6,13 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import time
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mountinfo
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.tool_output import SECTOR
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import DiskLoad, Mount, Node, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Mount, Node, Segment
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
 
 
@@ -224,69 +223,6 @@ def _transport(home: str) -> str:
         if part in home:
             return transport
     return "virtio" if "/virtio" in home and "/target" not in home else "scsi"
-
-
-def read_load(names: Sequence[str]) -> Optional[DiskLoad]:
-    """What these disks have done so far, added up; None where one keeps no account (queue/iostats).
-
-    The fields of a device's stat are in Documentation/block/stat.rst: requests and milliseconds in flight of reads, writes,
-    discards and flushes; the last two are missing on older kernels.
-    """
-    requests = milliseconds = 0
-    if not names:
-        return None
-    for name in names:
-        words = read_text("/sys/class/block/%s/stat" % name).split()
-        if len(words) < 11 or read_text("/sys/class/block/%s/queue/iostats" % name) == "0":
-            return None
-        for count, ticks in ((0, 3), (4, 7), (11, 14), (15, 16)):
-            if ticks < len(words):
-                requests += int(words[count])
-                milliseconds += int(words[ticks])
-    return DiskLoad(requests, milliseconds)
-
-
-def raid_controllers(driver: str) -> List[str]:
-    """The SCSI generic nodes of the controllers of a driver: device type 12 (SPC-4 6.4.2) below a host with that name (scsi_host's proc_name)."""
-    hosts = [path.split("/")[-2] for path in glob.glob("/sys/class/scsi_host/*/proc_name") if read_text(path) == driver]
-    nodes = [path.split("/")[-1] for path in sorted(glob.glob("/sys/class/scsi_generic/*")) if read_text(path + "/device/type") == "12"]
-    return ["/dev/" + name for name in nodes if any("/%s/" % host in os.path.realpath("/sys/class/scsi_generic/" + name) for host in hosts)]
-
-
-def has_scsi_driver(driver: str) -> bool:
-    """Whether a SCSI host of this driver is there."""
-    return any(read_text(path) == driver for path in glob.glob("/sys/class/scsi_host/*/proc_name"))
-
-
-def read_emmc(name: str) -> Dict[str, str]:
-    """The registers of an eMMC that its disk shows (Linux Documentation/driver-api/mmc/mmc-dev-attrs.rst); a file that is not there is empty."""
-    files = ("name", "serial", "cid", "fwrev", "life_time", "pre_eol_info")
-    return {file: read_text("/sys/class/block/%s/device/%s" % (name, file)) for file in files}
-
-
-class Account(NamedTuple):
-    """Bytes of a disk that the kernel has written and discarded so far."""
-
-    written: int
-    discarded: int
-
-
-def read_account(name: str) -> Optional[Account]:
-    """The account of a disk (Documentation/block/stat.rst, fields 7 and 14); None where nobody keeps one."""
-    words = read_text("/sys/class/block/%s/stat" % name).split()
-    if len(words) < 15 or read_text("/sys/class/block/%s/queue/iostats" % name) == "0":
-        return None
-    return Account(int(words[6]) * SECTOR, int(words[13]) * SECTOR)
-
-
-def first_gone(names: Sequence[str]) -> str:
-    """The first of these disks that is no longer there. The kernel may fail requests a moment before it forgets a disk, so it is waited for."""
-    for _try in range(20):
-        for name in names:
-            if not os.path.exists("/sys/class/block/" + name):
-                return name
-        time.sleep(0.05)
-    return ""
 
 
 def read_links(base: str = "/dev/disk/by-id") -> Dict[str, str]:

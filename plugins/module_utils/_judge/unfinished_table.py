@@ -13,7 +13,7 @@ from typing import Any, List, Mapping, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import deallocated_reads_ones
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_table import table_sectors
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.our_table import table_sectors
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ends, Observation
 

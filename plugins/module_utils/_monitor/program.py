@@ -17,8 +17,8 @@ from typing import Any, List, Mapping, Optional
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import read_health, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import bound_runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.metrics import HostReading, Proof, failure_text, metrics_text
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks

@@ -9,7 +9,7 @@ import os
 import stat
 from typing import List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, nearest, several
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import proc_files, tool_output
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_table import (
     BCACHE_SUPERBLOCK_AT,
@@ -156,20 +156,3 @@ def read_table(node: Node) -> Optional[Table]:
     except OSError as fault:
         return table._replace(backup="unreadable (%s)" % (fault.strerror or fault))
     return table._replace(backup=backup_fault(head, tail, logical, node.size))
-
-
-def missing_devices(seen: Observation, asked: Sequence[str], whole: bool = False) -> None:
-    """Raise PlumblineError for the devices that are not there, with the nearest name of each. *whole*: disks are wanted, and no part of one."""
-    disks = sorted(node.name for node in seen.nodes.values() if node.kind == "disk")
-    reasons: List[str] = []
-    for path in asked:
-        node = seen.nodes.get(seen.paths.get(path, ""))
-        if node is None and os.path.exists(path):
-            reasons.append("%s is no block device that the kernel shows; the disks of this host are %s" % (path, ", ".join(disks) or "none"))
-        elif node is None:
-            reasons.append("device %s is not there%s" % (path, nearest(path.rsplit("/", 1)[-1], seen.links)))
-        elif whole and node.kind not in ("disk", "loop"):
-            what = "a partition" if node.kind == "part" else "of the kind %s" % (node.kind if node.kind != "other" else node.name.rstrip("0123456789"))
-            reasons.append("%s is no whole disk, but %s; the disks of this host are %s" % (path, what, ", ".join(disks) or "none"))
-    if reasons:
-        raise several("", reasons)

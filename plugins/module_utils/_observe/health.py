@@ -14,13 +14,14 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.emmc import parse_emmc
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.raid_cli import SHOW_DRIVES, parse_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import READ_NOTHING, Member, parse_scan, parse_smartctl
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import run_together
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import controllers, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import run_together
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Source, same_drive
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import stable_wwid
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import ask_health
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import find_named_devices, missing_devices
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import find_named_devices
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.missing_devices import missing_devices
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
 
@@ -95,7 +96,7 @@ def _without_smartctl(means: DriveMeans, groups: Mapping[str, Sequence[Node]], m
 def _ask_kernel(source: Source, node: Node, means: DriveMeans) -> Health:
     """NVMe by its admin command, eMMC by sysfs; nothing else without smartctl."""
     if node.name.startswith("mmcblk"):
-        return parse_emmc(sysfs.read_emmc(node.name))
+        return parse_emmc(controllers.read_emmc(node.name))
     if means.why_not or node.identity.transport != "nvme":
         return Health(fault=_no_smartctl(means))
     try:
@@ -135,7 +136,7 @@ class _Controllers:
 
     def __init__(self, means: DriveMeans) -> None:
         self._means = means
-        self._scan = sysfs.has_scsi_driver("megaraid_sas")
+        self._scan = controllers.has_scsi_driver("megaraid_sas")
         self._tool = self._raid_tool() if self._scan else ""
 
     def _raid_tool(self) -> str:
@@ -152,7 +153,7 @@ class _Controllers:
         texts = [answer[1] if answer else "" for answer in answers]
         members = parse_scan(texts[0]) if self._scan else ()
         found = self._ask([Source(one.path, member=one.type) for one in members if (one.path, one.type) not in known])
-        for node in sysfs.raid_controllers("hpsa"):
+        for node in controllers.raid_controllers("hpsa"):
             found += self._ask_cciss(node)
         return found + (parse_drives(texts[-1]) if self._tool else [])
 

@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_keys, kind
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import is_percent, parse_share, parse_size, parse_written
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.read_sizes import is_percent, parse_share, parse_size, parse_written
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import (
     EVERYTHING_RANDOM,
     MOST_RESERVED,

@@ -13,7 +13,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, check_keys, check_unique, choice, flag, kind, match_text, strings
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import Faults, PlumblineError, nearest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, TIB, human, is_power_of_two, parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.read_sizes import parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, TIB, human, is_power_of_two
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import POWER_CUT, STALE
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import UNKNOWN_OPTIONS
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import MAX_GRAIN

@@ -8,7 +8,8 @@ from typing import Any, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, check_unique, choice, flag, kind, match_text, strings
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import Faults, PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human, is_percent, parse_share, parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.read_sizes import is_percent, parse_share, parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import option_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import PROFILES, UNKNOWN_OPTIONS, contradiction, spelling_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import check_mount_point
@@ -18,9 +19,7 @@ DISCARD_POLICIES = ("timer", "none")
 ERROR_POLICIES = ("continue", "remount-ro", "panic")
 _VOLUME_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 # Names that LVM keeps for itself: these words at the beginning, those anywhere (lvm2, lib/misc/lvm-string.c: apply_lvname_restrictions()).
-_LVM_NAME = re.compile(
-    r"^(?:snapshot|pvmove)|_(?:cdata|cmeta|corig|cpool|cvol|imeta|iorig|mimage|mlog|pmspare|rimage|rmeta|tdata|tmeta|vdata|vorigin|wcorig)"
-)
+_LVM_NAME = re.compile(r"^(?:snapshot|pvmove)|_(?:cdata|cmeta|corig|cpool|cvol|imeta|iorig|mimage|mlog|pmspare|rimage|rmeta|tdata|tmeta|vdata|vorigin|wcorig)")
 _LONGEST_OPTIONS = 900  # characters: mount_points writes no line of fstab with more than 1,000 of them
 _OPTION = re.compile(r"[A-Za-z0-9_.:=/+@-]+")
 # A number, or a name, which is looked up and nothing else; directory services have postgres@example.com and EXAMPLE\\postgres.

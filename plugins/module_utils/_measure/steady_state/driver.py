@@ -14,8 +14,9 @@ import sys
 from typing import Any, List, Mapping
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, write_json
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, bound_runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import RUNNING
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.drive_load import FioDrive
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import free_device, hold_device

@@ -11,7 +11,8 @@ import os
 from typing import Any, Mapping, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human, is_power_of_two, parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.read_sizes import parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human, is_power_of_two
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, Options
 
 DIRECTORY = "/var/lib/plumbline/steady"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Timed reads for the offset sweep, and how fast they may follow each other. I/O, and only reads.
-"""
+"""Timed reads for the offset sweep, and how fast they may follow each other. I/O, and only reads."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, disk_activity
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import evidence, guilty_layer, offset_table, search
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import Options, SweepLimits
@@ -42,10 +41,10 @@ class Probe:
         except OSError as fault:
             raise PlumblineError("%s could not be opened: %s" % (target.path, fault.strerror or fault)) from fault
         self.began = time.monotonic()
-        self.pace = Pace(limits.reads_per_second, limits.max_share, self.began, sysfs.read_load(target.disks))
+        self.pace = Pace(limits.reads_per_second, limits.max_share, self.began, disk_activity.read_load(target.disks))
         if limits.max_share < 1:
             time.sleep(Pace.WINDOW)  # to see the load before anything is added to it
-            self.pace.look(time.monotonic(), sysfs.read_load(target.disks))
+            self.pace.look(time.monotonic(), disk_activity.read_load(target.disks))
 
     def open(self) -> int:
         return block_device.open_read(self.target.path)
@@ -75,7 +74,7 @@ class Probe:
             if now - self.began >= self.limits.max_seconds:
                 return None
             if now - self.pace.looked >= Pace.WINDOW:
-                self.pace.look(now, sysfs.read_load(self.target.disks))
+                self.pace.look(now, disk_activity.read_load(self.target.disks))
             wait = self.pace.wait(now, len(places) * self.requests_each)
             if wait <= 0:
                 break
@@ -103,7 +102,7 @@ class Probe:
 
     def fault(self, place: int, size: int, fault: OSError) -> str:
         """What to say of an access that failed."""
-        gone = sysfs.first_gone(self.target.disks)
+        gone = disk_activity.first_gone(self.target.disks)
         if gone:
             return "%s: %s went away while it was measured (%s at byte %d); see the kernel's log" % (
                 self.target.path, gone, fault.strerror or fault, place,
@@ -114,7 +113,7 @@ class Probe:
 
     def share(self) -> float:
         """Its share of all requests that the disks have answered since it was opened."""
-        return self.pace.made(sysfs.read_load(self.target.disks))
+        return self.pace.made(disk_activity.read_load(self.target.disks))
 
 
 class Measured(NamedTuple):

@@ -16,7 +16,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mountinfo
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import disk_activity, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.rows import FILE_BYTES, Row
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.samples import ROUNDS, Measured, Samples
@@ -148,9 +148,7 @@ def _fill(fd: int, contents: mmap.mmap, path: str) -> None:
                 done += os.pwrite(fd, piece, done)
         os.fsync(fd)
     except OSError as fault:
-        raise PlumblineError(
-            "%s: a file of %s could not be written: %s, after %s" % (path, human(FILE_BYTES), fault.strerror or fault, human(done))
-        ) from fault
+        raise PlumblineError("%s: a file of %s could not be written: %s, after %s" % (path, human(FILE_BYTES), fault.strerror or fault, human(done))) from fault
     finally:
         view.release()
 
@@ -321,7 +319,7 @@ def _take_turns(jobs: List[_Job], scratch: int, options: Options, until: int, vo
 
 def _failed(volume: MountedVolume, row: Row, ops: int, fault: OSError) -> str:
     said = "%s: %s failed after %d operations: %s; " % (volume.path, row.name, ops, fault.strerror or fault)
-    gone = sysfs.first_gone(volume.disks)
+    gone = disk_activity.first_gone(volume.disks)
     if gone:
         return said + "%s went away while it was measured; see the kernel's log" % gone
     return said + "a volume that does not take every write and sync proves nothing"

@@ -11,8 +11,9 @@ from typing import Iterator, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import ENVIRONMENT, death_tie
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, disk_activity
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import death_tie
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import ENVIRONMENT
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio as measure_fio
 
 EDGE_BYTES = 4 * KIB
@@ -52,7 +53,7 @@ def told_if_gone(names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except PlumblineError as fault:
-        gone = sysfs.first_gone(names)
+        gone = disk_activity.first_gone(names)
         if not gone:
             raise
         raise PlumblineError("/dev/%s went away while it was measured (%s); see the kernel's log" % (gone.replace("!", "/"), fault.msg)) from fault

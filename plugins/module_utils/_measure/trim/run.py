@@ -15,7 +15,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human, round_down, round_up
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ata import zeros_after_trim
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, file_ioctls, scratch_file, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, disk_activity, file_ioctls, scratch_file, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.trim_path import judge_trim_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import SweepLimits
@@ -48,7 +48,7 @@ def prove_trim(run: Runner, volume: MountedVolume, options: Options) -> Dict[str
     began = time.monotonic()
     seen = observe_maps(run)
     drives = [node for node in seen.disk_of(volume.devno) if node.devno in seen.nodes]
-    before = {drive.devno: (_used(drive), sysfs.read_account(drive.name)) for drive in drives}
+    before = {drive.devno: (_used(drive), disk_activity.read_account(drive.name)) for drive in drives}
     kept = scratch_file.create(volume.path, options.scratch)
     try:
         trimmed = scratch_file.create(volume.path, options.scratch)
@@ -101,7 +101,7 @@ def _used(drive: Node) -> Optional[int]:
     return found["nuse"] * drive.limits.logical if found else None
 
 
-def _counted(asked: int, accounts: Sequence[Optional[sysfs.Account]]) -> Optional[int]:
+def _counted(asked: int, accounts: Sequence[Optional[disk_activity.Account]]) -> Optional[int]:
     """Bytes of discards that the kernel counted between the last two accounts; None where it did not count the file's writes before either."""
     before, full, after = accounts
     if before is None or full is None or after is None or full.written - before.written < asked:
@@ -121,12 +121,12 @@ def _blanks(drive: Node) -> Tuple[bool, Sequence[bytes]]:
 class _Look:
     """One drive, from before the trim until after it."""
 
-    def __init__(self, drive: Node, spans: Sequence[Span], before: Tuple[Optional[int], Optional[sysfs.Account]]) -> None:
+    def __init__(self, drive: Node, spans: Sequence[Span], before: Tuple[Optional[int], Optional[disk_activity.Account]]) -> None:
         """*spans*: where the file lies on it that will be trimmed. Raises PlumblineError where that does not hold the file's data."""
         self.drive, self.spans, self.before = drive, list(spans), before
         self.dice = random.Random(int.from_bytes(os.urandom(16), "big"))
         self.full = _used(drive)
-        self.account = sysfs.read_account(drive.name)
+        self.account = disk_activity.read_account(drive.name)
         granule = max(drive.limits.discard_granularity or 0, READ)
         inner = [Span(round_up(one.start, granule), round_down(one.end, granule) - round_up(one.start, granule)) for one in spans]
         self.places = Places([one for one in inner if one.length > 0], READ)
@@ -158,7 +158,7 @@ class _Look:
         found = DriveSeen(
             name=drive.name,
             asked=asked,
-            counted=_counted(asked, [account, self.account, sysfs.read_account(drive.name)]),
+            counted=_counted(asked, [account, self.account, disk_activity.read_account(drive.name)]),
             used=None if unused is None or self.full is None or use is None else (unused, self.full, use),
             contents=self._contents(blanks),
             promised=promised,

@@ -15,7 +15,7 @@ import struct
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._change import fstab, mounts
 from ansible_collections.plumbline.ssd.plugins.module_utils._change.partition_tables import check_devices, table_script
-from ansible_collections.plumbline.ssd.plugins.module_utils._common import sizes
+from ansible_collections.plumbline.ssd.plugins.module_utils._common import read_sizes
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import (
@@ -129,7 +129,7 @@ def fuzz_verify(dice):
 
 def fuzz_sizes(dice):
     word = damaged_text(dice, dice.choice(("64KiB", "1.5 TiB", "70%", "0", "8EiB")))
-    dice.choice((sizes.parse_size, sizes.parse_share))(word, "here")
+    dice.choice((read_sizes.parse_size, read_sizes.parse_share))(word, "here")
 
 
 def fuzz_lvm(dice):

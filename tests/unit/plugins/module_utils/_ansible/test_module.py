@@ -12,7 +12,7 @@ import time
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import tools
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import bound_tools
 
 
 class Module:
@@ -23,40 +23,40 @@ class Module:
 
 
 def test_what_a_tool_says():
-    assert tools.bound_runner(Module(), 10)(["sh", "-c", "echo $LC_ALL; echo no >&2; exit 3"]) == (3, "C\n", "no\n")
+    assert bound_tools.bound_runner(Module(), 10)(["sh", "-c", "echo $LC_ALL; echo no >&2; exit 3"]) == (3, "C\n", "no\n")
 
 
 def test_a_tool_that_is_missing():
     with pytest.raises(PlumblineError, match="no-such-tool is not on this host; install the package no-such-tool"):
-        tools.bound_runner(Module(), 10)(["no-such-tool"])
+        bound_tools.bound_runner(Module(), 10)(["no-such-tool"])
 
 
 def test_a_tool_that_takes_too_long():
     began = time.monotonic()
     with pytest.raises(PlumblineError, match="sleep did not end within 0 s"):
-        tools.bound_runner(Module(), 0.3)(["sleep", "60"])
+        bound_tools.bound_runner(Module(), 0.3)(["sleep", "60"])
     assert time.monotonic() - began < 20
 
 
 def test_tools_that_run_together_do_not_outlive_their_time(tmp_path):
     said = tmp_path / "pid"
-    late, (code, out, _err) = tools.run_together([["sh", "-c", "echo $$ > %s; exec sleep 90" % said], ["sh", "-c", "echo $LC_ALL; exit 3"]], 2)
+    late, (code, out, _err) = bound_tools.run_together([["sh", "-c", "echo $$ > %s; exec sleep 90" % said], ["sh", "-c", "echo $LC_ALL; exit 3"]], 2)
     assert late is None and (code, out) == (3, "C\n")
     assert not _alive(int(said.read_text()))
 
 
 def test_tools_together_of_which_one_is_missing():
     """The others are run."""
-    found = tools.run_together([["/no/such/tool"], ["sh", "-c", "echo a"]], 10)
+    found = bound_tools.run_together([["/no/such/tool"], ["sh", "-c", "echo a"]], 10)
     assert found == [(127, "", "/no/such/tool could not be run: No such file or directory"), (0, "a\n", "")]
 
 
 PARENT = """
 import shutil, sys
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import tools
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import bound_tools
 class Module:
     get_bin_path = staticmethod(shutil.which)
-tools.bound_runner(Module(), 100)(["sh", "-c", "echo $$ > %s; exec sleep 90"])
+bound_tools.bound_runner(Module(), 100)(["sh", "-c", "echo $$ > %s; exec sleep 90"])
 """
 
 

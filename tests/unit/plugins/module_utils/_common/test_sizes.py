@@ -6,7 +6,7 @@ import random
 from fractions import Fraction
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common import sizes
+from ansible_collections.plumbline.ssd.plugins.module_utils._common import read_sizes, sizes
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 
 ONE_OF = "wanted one of B, KiB, MiB, GiB, TiB"
@@ -33,7 +33,7 @@ NO_SIZE = "write a number with one of B, KiB, MiB, GiB, TiB, for example 64KiB"
     ],
 )
 def test_parse_size(text, expected):
-    assert sizes.parse_size(text, "x") == expected
+    assert read_sizes.parse_size(text, "x") == expected
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ def test_parse_size(text, expected):
 )
 def test_parse_size_refuses(text, fault):
     with pytest.raises(PlumblineError) as caught:
-        sizes.parse_size(text, "x")
+        read_sizes.parse_size(text, "x")
     assert caught.value.msg == fault
 
 
 @pytest.mark.parametrize("text, expected", [("70%", 70.0), ("0.5%", 0.5), ("33.3 %", 33.3), (" 100% ", 100.0), ("100.0%", 100.0)])
 def test_parse_share(text, expected):
-    assert sizes.parse_share(text, "x") == expected
+    assert read_sizes.parse_share(text, "x") == expected
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_parse_share(text, expected):
 )
 def test_parse_share_refuses(text, fault):
     with pytest.raises(PlumblineError) as caught:
-        sizes.parse_share(text, "x")
+        read_sizes.parse_share(text, "x")
     assert caught.value.msg == fault
 
 
@@ -134,7 +134,7 @@ def test_every_size_reads_back():
         number = dice.randrange(1, 4096) << dice.choice((0, 9, 10, 12, 16, 20, 30, 40))
         text = sizes.human(number)
         if "." not in text:
-            assert sizes.parse_size(text, "x") == number
+            assert read_sizes.parse_size(text, "x") == number
             rows += 1
     assert rows > 1000
 
@@ -150,4 +150,4 @@ def test_arithmetic():
         assert sizes.round_down(first, second) == first - first % second
         assert sizes.is_power_of_two(first) is (bin(first).count("1") == 1)
     assert not sizes.is_power_of_two(0) and not sizes.is_power_of_two(-4)
-    assert sizes.is_percent("5%") and sizes.is_percent(" 5 % ") and not sizes.is_percent(5)
+    assert read_sizes.is_percent("5%") and read_sizes.is_percent(" 5 % ") and not read_sizes.is_percent(5)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.blank_proof import PROOF_END, PROOF_SAMPLE, PROOF_SAMPLES, detection, proof_spans, seen_for_sure
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.blank_proof import PROOF_END, PROOF_SAMPLE, PROOF_SAMPLES, proof_spans
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.blank_proof_odds import detection, seen_for_sure
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB
 
 LIMIT = 2 * PROOF_END + PROOF_SAMPLES * PROOF_SAMPLE

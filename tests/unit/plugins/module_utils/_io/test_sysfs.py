@@ -4,24 +4,24 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import disk_activity, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Segment
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB
 
 
 @pytest.mark.parametrize("there, found", [(["nvme0n1", "cciss!c0d0"], ""), (["nvme0n1"], "cciss!c0d0"), ([], "nvme0n1")])
 def test_a_disk_that_went_away(monkeypatch, there, found):
-    monkeypatch.setattr(sysfs.os.path, "exists", lambda path: path.rsplit("/", 1)[-1] in there)
-    monkeypatch.setattr(sysfs.time, "sleep", lambda seconds: None)
-    assert sysfs.first_gone(["nvme0n1", "cciss!c0d0"]) == found
+    monkeypatch.setattr(disk_activity.os.path, "exists", lambda path: path.rsplit("/", 1)[-1] in there)
+    monkeypatch.setattr(disk_activity.time, "sleep", lambda seconds: None)
+    assert disk_activity.first_gone(["nvme0n1", "cciss!c0d0"]) == found
 
 
 def test_it_is_waited_for(monkeypatch):
     """Requests fail before the kernel forgets the disk."""
     left = [True] * 5
-    monkeypatch.setattr(sysfs.os.path, "exists", lambda path: bool(left and left.pop()))
-    monkeypatch.setattr(sysfs.time, "sleep", lambda seconds: None)
-    assert sysfs.first_gone(["sda"]) == "sda"
+    monkeypatch.setattr(disk_activity.os.path, "exists", lambda path: bool(left and left.pop()))
+    monkeypatch.setattr(disk_activity.time, "sleep", lambda seconds: None)
+    assert disk_activity.first_gone(["sda"]) == "sda"
 
 
 def array(monkeypatch, files):
@@ -44,13 +44,16 @@ def test_a_linear_array_is_one_member_behind_the_other(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("level, more, chunk, legs", [
-    ("raid0", {"chunk_size": "65536"}, 65536, 2),
-    ("raid1", {"chunk_size": "0"}, 0, 2),
-    ("raid10", {"chunk_size": "65536", "layout": "258"}, 65536, 2),
-    ("raid10", {"chunk_size": "65536", "layout": "513"}, 65536, 0),
-    ("raid10", {"chunk_size": "65536", "layout": "259"}, 65536, 0),
-])
+@pytest.mark.parametrize(
+    "level, more, chunk, legs",
+    [
+        ("raid0", {"chunk_size": "65536"}, 65536, 2),
+        ("raid1", {"chunk_size": "0"}, 0, 2),
+        ("raid10", {"chunk_size": "65536", "layout": "258"}, 65536, 2),
+        ("raid10", {"chunk_size": "65536", "layout": "513"}, 65536, 0),
+        ("raid10", {"chunk_size": "65536", "layout": "259"}, 65536, 0),
+    ],
+)
 def test_arrays(monkeypatch, level, more, chunk, legs):
     (found,) = array(monkeypatch, members(2, level=level, **more))
     assert (found.kind, found.chunk, len(found.legs)) == (level, chunk, legs)

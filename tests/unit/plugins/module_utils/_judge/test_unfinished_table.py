@@ -10,15 +10,9 @@ import random
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._change import partition_tables
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import partition_table
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_table import (
-    TYPE_LVM,
-    backup_fault,
-    disk_guid,
-    gpt_head_bytes,
-    parse_table,
-    table_sectors,
-)
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats import our_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.our_table import disk_guid, table_sectors
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_table import TYPE_LVM, backup_fault, gpt_head_bytes, parse_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.unfinished_table import is_unfinished, is_whole
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import BlankProof, Ends, Node, Signature
@@ -46,7 +40,7 @@ def ends_of(one, sectors):
 
 def test_it_is_what_sfdisk_wrote(monkeypatch):
     """All bytes of the table that sfdisk made in the lab, whose GUID was drawn at the time."""
-    monkeypatch.setattr(partition_table, "disk_guid", lambda guid: "698BF080-2B93-C542-AB62-E8DB14201876")
+    monkeypatch.setattr(our_table, "disk_guid", lambda guid: "698BF080-2B93-C542-AB62-E8DB14201876")
     head = ends_of(device(), table_sectors(device())).head
     assert head[: len(fixture("gpt_lab.bin"))] == fixture("gpt_lab.bin")
     assert not any(head[len(fixture("gpt_lab.bin")) :])

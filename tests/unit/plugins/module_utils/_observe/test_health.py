@@ -9,7 +9,7 @@ import time
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import Member
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs, tools
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import bound_tools, controllers
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, identified
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
@@ -47,8 +47,8 @@ def host(tmp_path, monkeypatch):
     (tmp_path / "smartctl").write_text(REPLAY)
     os.chmod(tmp_path / "smartctl", 0o755)
     drivers = {}
-    monkeypatch.setattr(sysfs, "has_scsi_driver", lambda driver: driver in drivers)
-    monkeypatch.setattr(sysfs, "raid_controllers", lambda driver: drivers.get(driver, []))
+    monkeypatch.setattr(controllers, "has_scsi_driver", lambda driver: driver in drivers)
+    monkeypatch.setattr(controllers, "raid_controllers", lambda driver: drivers.get(driver, []))
     monkeypatch.setattr(health, "_RAID_HOMES", (str(tmp_path),))
     monkeypatch.setattr(ask_drive, "controllers", lambda one: ["/dev/" + one.name.split("n1")[0].split("n2")[0]])
 
@@ -105,7 +105,7 @@ def test_one_that_fails_costs_its_timeout_and_one_finding(host, do, words):
 def test_output_of_any_size_and_of_any_bytes():
     big = ["sh", "-c", "head -c 300000 /dev/zero | tr '\\0' x"]
     bytes_ = ["sh", "-c", "printf '\\377\\200'; exit 4"]
-    (code, out, _err), other, late = tools.run_together([big, bytes_, ["sleep", "50"]], 3)
+    (code, out, _err), other, late = bound_tools.run_together([big, bytes_, ["sleep", "50"]], 3)
     assert (code, len(out)) == (0, 300000) and other == (4, "\ufffd\ufffd", "") and late is None
 
 
@@ -186,7 +186,7 @@ def test_a_smartctl_that_cannot_be_run(host):
 
 def test_without_smartctl(host, monkeypatch):
     monkeypatch.setattr(ask_health, "read_nvme_health", lambda path: Health(source="nvme", protocol="NVMe", critical_warning=0, serial="N1X"))
-    monkeypatch.setattr(sysfs, "read_emmc", lambda name: {"name": "E", "cid": "c1d2e3", "life_time": "0x01 0x01", "pre_eol_info": "0x01"})
+    monkeypatch.setattr(controllers, "read_emmc", lambda name: {"name": "E", "cid": "c1d2e3", "life_time": "0x01 0x01", "pre_eol_info": "0x01"})
     nodes = [node("sda", "S1X"), node("nvme0n1", transport="nvme"), node("mmcblk0", transport="scsi")]
     found = {source.device: one for source, one in host(nodes, tool="none")}
     assert found["/dev/sda"].fault == "smartctl is not on this host; install the package smartmontools" and found["/dev/sda"].serial == "S1X"

@@ -7,7 +7,7 @@ import math
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import parse_written
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.read_sizes import parse_written
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import Workload
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks

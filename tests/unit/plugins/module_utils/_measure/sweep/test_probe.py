@@ -217,7 +217,7 @@ def test_a_loaded_device_gets_its_share_only(sparse, monkeypatch):
         passed = sweep_probe.time.monotonic() - began
         return DiskLoad(int(1000 * passed), 1000 * passed)
 
-    monkeypatch.setattr(sweep_probe.sysfs, "read_load", load)
+    monkeypatch.setattr(sweep_probe.disk_activity, "read_load", load)
     measured = sweep_probe.measure_target(target(64 * MIB, path=sparse), sweep_options.Options(max_bytes=GIB), SweepLimits(1.2, 0, 0.02))
     assert measured.found.verdict == common_verdict.INCONCLUSIVE
     assert 0 < measured.found.reads <= 24 and measured.held > 0.5
