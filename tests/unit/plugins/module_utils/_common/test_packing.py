@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a host packs is what the controller unpacks, and nothing else is."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.unpacking import unpack
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Ends, FstabEntry, Observation, Part, PathState, WriteCache
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link, LinkEnd
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
+
+SPEC = [{"name": "pgdata", "devices": ["/dev/nvme0n1", "/dev/nvme1n1"], "volumes": [{"name": "data", "size": "70%", "mount": "/data"}]}]
+
+
+def text_of(value):
+    return base64.b64encode(zlib.compress(json.dumps(value).encode())).decode()
+
+
+def reading():
+    """A host with a stack, and something of every kind that an observation can hold."""
+    host = Host()
+    devnos = [host.disk(), host.disk()]
+    stacks = read_stacks(SPEC)
+    host.build(stacks)
+    seen = host.seen
+    seen.ends[devnos[0]] = Ends(bytes(range(256)) * 4096, bytes(MIB), 1 << 40, "d")
+    seen.namespaces[devnos[0]] = {"dlfeat": 1, "lbafs": [{"ms": 0, "ds": 9, "rp": 0, "in_use": True}]}
+    seen.caches[devnos[1]] = WriteCache(True, None, False)
+    seen.drive_links[devnos[0]] = (Link("PCIe", LinkEnd("root", 16000, 4), LinkEnd("drive", None, 4), 8000, 4),)
+    seen.directories["/data"] = PathState(True, True, way=(Part("/", "directory"), Part("/data", "link", target="x\udc80")))
+    seen.accepted = [Accepted("pgdata", "data", "/data", "u", "o", "a", ("s",), "now")]
+    seen.fstab += [FstabEntry("UUID=a", "/a", "ext4", ("noatime",), 0, 2)]
+    seen.users = {"postgres": 999}
+    return StorageReading(seen, {"pgdata": {"digest": "d", "made": [1], "verdict": "pass"}}, {"k": LastReading(5, "ok", ("a",))}, 7)
+
+
+def test_a_reading_comes_back_as_it_was():
+    one = reading()
+    other = unpack(StorageReading, pack(one))
+    assert other == one and isinstance(other.seen, Observation)
+    stacks = read_stacks(SPEC)
+    assert make_plan(stacks, other.seen).digest == make_plan(stacks, one.seen).digest
+
+
+def test_it_is_short():
+    """The ends of blank devices are zeros, and names repeat."""
+    one = reading()
+    for devno in one.seen.nodes:
+        one.seen.ends[devno] = Ends(bytes(MIB), bytes(MIB), 1 << 40)
+    assert len(pack(one)) < 32 << 10 and pack(one).isascii() and pack(one).isprintable()
+
+
+def changed(*way, to):
+    """The JSON of a reading with something else in one place."""
+    found = json.loads(zlib.decompress(base64.b64decode(pack(reading()))))
+    inner = found
+    for step in way[:-1]:
+        inner = inner[step]
+    if to is None:
+        del inner[way[-1]]
+    else:
+        inner[way[-1]] = to
+    return found
+
+
+NODE = (0, "nodes", "259:0")
+HOSTILE = {
+    "empty": "",
+    "no base64": "{}",
+    "no zlib": base64.b64encode(b"x" * 99).decode(),
+    "cut off": base64.b64encode(zlib.compress(bytes(9999))[:-3]).decode(),
+    "no JSON": base64.b64encode(zlib.compress(b"{")).decode(),
+    "deep": base64.b64encode(zlib.compress(b"[" * 100000)).decode(),
+    "a number": text_of(3),
+    "too few": text_of([1, 2]),
+    "a member is missing": text_of(changed(0, "nodes", to=None)),
+    "a member too many": text_of(changed(0, "more", to=1)),
+    "a list for a node": text_of(changed(*NODE, to=[1, 2])),
+    "text for a size": text_of(changed(*NODE, 3, to="9")),
+    "a truth for a size": text_of(changed(*NODE, 3, to=True)),
+    "nodes are a list": text_of(changed(0, "nodes", to=[])),
+    "no base64 in it": text_of(changed(0, "ends", "259:0", 0, to="%")),
+    "a pair of one": text_of(changed(0, "lvm", 0, 0, 6, to=[[1]])),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_no_reading_is_refused(text):
+    with pytest.raises(ValueError):
+        unpack(StorageReading, text)
+    assert unpack(StorageReading, text_of(json.loads(zlib.decompress(base64.b64decode(pack(reading())))))) == reading()
+
+
+def test_what_is_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr("ansible_collections.plumbline.ssd.plugins.module_utils._common.unpacking.MAX_BYTES", 1000)
+    with pytest.raises(ValueError, match="longer than 1000 bytes"):
+        unpack(StorageReading, pack(reading()))

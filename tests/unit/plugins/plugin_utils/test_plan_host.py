@@ -1,0 +1,227 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A plan on the controller of what the host reads: which calls it takes, and how its lease comes and goes.
+
+The host's part of each call is done here, with the lease in a directory of the test.
+"""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import reading_call
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun, lease_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.taken_lease import take_for_plan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils import plan_host
+
+STACKS = [{"name": "pgdata", "devices": ["a"], "layout": "separate", "volumes": [{"name": "data"}]}]
+MAKE = {"action": "filesystem", "uuid": "u", "summary": "ext4"}
+ONE, TWO, DONE = ([MAKE], "1" * 64), ([{"action": "another", "summary": "x"}], "2" * 64), ([], "")
+
+
+class HostInMemory:
+    """Answers the calls. *plans*: what each reading comes to; *meanwhile*: what happens between a reading and the next call."""
+
+    def __init__(self):
+        self.calls, self.proves, self.plans, self.check, self.meanwhile = [], [], [], False, []
+        self.seen = Observation()
+
+    def call(self, module, arguments):
+        self.calls.append(module)
+        try:
+            answer = self.stack_plan(arguments) if module == "stack_plan" else self.run_lease(**arguments)
+        except Held as fault:
+            return {"failed": True, "msg": fault.msg, "holder": fault.holder}
+        except PlumblineError as fault:
+            return {"failed": True, "msg": fault.msg}
+        return {"changed": False, "ansible_facts": {"module": module}, **answer}
+
+    def stack_plan(self, arguments):
+        if arguments.get("questions") == {}:
+            return {"reading": "", "check_mode": self.check}
+        lease = arguments.get("lease")
+        me = None if lease is None or self.check else Run(*(lease.get(name, "") for name in Run._fields))
+        answer = reading_call.packed_reading(None, reading_call.read_questions(arguments["questions"]), me)
+        if self.meanwhile:
+            self.meanwhile.pop(0)()
+        return {**answer, "check_mode": self.check}
+
+    @staticmethod
+    def run_lease(run, take=None):
+        if take is None:
+            return {"released": lease_file.release(run)}
+        taken, warnings = take_for_plan(run, take)
+        return {**taken, "warnings": warnings}
+
+    def ask(self, **more):
+        self.calls.clear()
+        return plan_host.plan_host(self.call, {"stacks": STACKS, "lease": {"controller": "me@here", "process": ""}, **more})
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    found = HostInMemory()
+    monkeypatch.setattr(lease_file, "DIRECTORY", str(tmp_path / "plumbline"))
+    monkeypatch.setattr(lease_file, "connection", lease_file.Process)
+    monkeypatch.setattr(begun, "MAKING", str(tmp_path / "kept" / "making.json"))
+
+    def read(_run, ask):
+        found.proves.append(ask.prove)
+        return StorageReading(found.seen, {}, {}, 0)
+
+    def plan(*_args):
+        steps = found.plans.pop(0)
+        if isinstance(steps, Exception):
+            raise steps
+        error = {"level": "error", "layer": "ext4", "text": "it is off"}
+        made = {"changed": bool(steps[0]), "steps": steps[0], "digest": steps[1], "stacks": [], "report": ["a report"]}
+        return {**made, "findings": [] if steps[0] else [error]}, ["a\nwarning"]
+
+    monkeypatch.setattr(reading_call, "read_for_plan", read)
+    monkeypatch.setattr(plan_host, "plan_reading", plan)
+    return found
+
+
+def current():
+    return lease_file.peek(Run())[0]
+
+
+def test_a_host_that_is_as_asked_is_one_call(host):
+    host.plans += [DONE]
+    result = host.ask()
+    assert (result["steps"], result["lease"], result["released"], result["changed"]) == ([], {}, "", False)
+    assert host.calls == ["stack_plan"] and current() is None
+    assert result["warnings"] == ["a; warning"] and result["ansible_facts"] == {"module": "stack_plan"}
+    assert not set(plan_host.ANSWER) & set(result)
+
+
+def test_from_the_first_plan_to_the_last(host):
+    host.plans += [ONE, TWO, DONE]
+    first = host.ask()
+    assert first["lease"] == {"run": current().run, "digest": ONE[1]} and first["digest"] == ONE[1] and not current().free
+    assert host.calls == ["stack_plan", "run_lease"] and begun.load_making() == ["u"]
+    second = host.ask(lease={"run": first["lease"]["run"]})
+    assert second["lease"] == {"run": first["lease"]["run"], "digest": TWO[1]} and current().digest == TWO[1]
+    host.seen.filesystems["8:1"] = Ext4("u", "", 4096, 1, 0, 0, 1)
+    last = host.ask(lease={"run": first["lease"]["run"]})
+    assert (last["lease"], last["released"]) == ({}, first["lease"]["run"]) and current().free and begun.load_making() == []
+
+
+def test_without_a_lease_and_in_check_mode_none_is_taken(host):
+    host.plans += [ONE, ONE, DONE]
+    assert host.ask(lease=None)["lease"] == {} and host.calls == ["stack_plan"]
+    host.check = True
+    assert host.ask(fail_if="any")["lease"] == {} and host.calls == ["stack_plan"] and current() is None
+    assert not host.ask(fail_if="any").get("failed"), "a finding fails nothing in check mode"
+
+
+def test_another_run_is_refused_with_the_holders_name(host):
+    host.plans += [ONE, TWO, DONE, PlumblineError("refused: nothing was written. it is busy")]
+    run = host.ask(lease={"controller": "first@there"})["lease"]["run"]
+    refused = host.ask()
+    assert refused["failed"] and "of first@there" in refused["msg"] and refused["holder"]["run"] == run
+    assert host.ask()["lease"] == {}, "nothing to write, nothing to wait for"
+    busy = host.ask()
+    assert "of first@there" in busy["msg"] and busy["reasons"] == [busy["msg"]] and set(busy["holder"]) == {"run", "controller", "process", "since"}
+    assert current().run == run and host.proves == [True, False, False, False]
+
+
+def test_what_was_seen_while_another_run_had_the_host_is_looked_at_again(host, monkeypatch):
+    host.plans += [ONE, ONE, TWO]
+    host.ask()
+
+    def it_falls_silent():
+        later = lease_file._now() + 10 * lease_file.GRACE_SECONDS
+        monkeypatch.setattr(lease_file, "_now", lambda: later)
+
+    host.meanwhile += [it_falls_silent]
+    result = host.ask(lease={"controller": "other@there"})
+    assert host.proves == [True, False, True] and result["lease"]["digest"] == TWO[1] == current().digest
+    assert host.calls == ["stack_plan", "run_lease"] * 2 and any("was taken over" in line for line in result["warnings"])
+
+
+def quick_run():
+    lease_file.release(lease_file.take(Run(controller="quick@there"), "")[0].run)
+
+
+@pytest.mark.parametrize("then, lease, calls", [(DONE, {}, 4), (TWO, TWO[1], 4), (PlumblineError("refused"), None, 4)])
+def test_a_run_that_came_and_went_meanwhile_is_seen(host, then, lease, calls):
+    """Between the reading and the lease another run has built all there is to build, or a part."""
+    host.meanwhile += [quick_run]
+    host.plans += [ONE, then]
+    result = host.ask()
+    assert host.plans == [] and len(host.calls) == calls and begun.load_making() == []
+    if lease is None:
+        assert result["msg"] == "refused" and current().free
+    else:
+        assert result["lease"].get("digest", {}) == lease and current().free is not bool(lease)
+
+
+def test_a_refusal_gives_it_back(host):
+    host.plans += [ONE, PlumblineError("refused", ["a", "b"])]
+    run = host.ask()["lease"]["run"]
+    assert host.ask(lease={"run": run}) == {"failed": True, "changed": False, "msg": "refused", "reasons": ["a", "b"]}
+    assert current().free
+
+
+def test_a_failure_by_what_is_found_gives_it_back(host):
+    host.plans += [ONE, DONE]
+    left = host.ask(fail_if="any")
+    assert left["failed"] and left["released"] == current().run and current().free and left["report"] == ["a report"] and "lease" not in left
+    off = host.ask(fail_if="unsound")
+    assert "it is off" in off["msg"] and off["released"] == "" and host.calls == ["stack_plan"]
+
+
+def test_a_host_that_cannot_be_read_gives_it_back(host, monkeypatch):
+    host.plans += [ONE]
+    run = host.ask()["lease"]["run"]
+
+    def broken(*_args):
+        raise PlumblineError("it went away")
+
+    monkeypatch.setattr(reading_call, "read_for_plan", broken)
+    assert host.ask()["holder"]["run"] == run, "another run has it: that comes first"
+    assert host.ask(lease={"run": run})["msg"] == "it went away" and current().free
+
+
+def test_without_a_record_nothing_is_begun(host, tmp_path):
+    (tmp_path / "kept").write_text("")
+    host.plans += [ONE]
+    assert "which filesystems are being made could not be kept" in host.ask()["msg"] and current().free
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        ({"stacks": [{"name": "x"}]}, "'devices' is missing"),
+        ({"variables": ["plumbline_stakcs"]}, "plumbline_stacks"),
+        ({"verify": {"polici": "never"}}, "policy"),
+        ({"health": {"gate": "of"}}, "gate"),
+    ],
+)
+def test_a_mistake_in_the_spec_needs_no_reading(host, more, words):
+    result = host.ask(**more)
+    assert result["failed"] and words in str(result) and "\n" not in result["msg"] and host.proves == []
+
+
+def test_arguments_that_are_none_are_told_by_the_module(host, monkeypatch):
+    monkeypatch.setattr(host, "call", lambda module, arguments: (module, arguments))
+    assert plan_host.plan_host(host.call, {"stakcs": 1}) == ("stack_plan", {"stakcs": 1})
+
+
+@pytest.mark.parametrize("answer", [{"failed": True, "msg": "no"}, {"unreachable": True}, {"changed": True, "steps": []}])
+def test_any_other_answer_of_the_host_stays_as_it_is(answer):
+    for stacks in (STACKS, [{}]):
+        assert plan_host.plan_host(lambda *_call: answer, {"stacks": stacks}) is answer
+
+
+def test_a_reading_that_is_none(host, monkeypatch):
+    monkeypatch.setattr(reading_call, "pack", lambda reading: "x")
+    result = host.ask()
+    assert result["failed"] and result["msg"].startswith("what the host returned is no reading of this release: ")
