@@ -19,7 +19,7 @@ notes:
     lost while the data is still there. The guide on getting data back describes how to restore it.
   - If a device has foreign contents and no other reason speaks against it, the refusal has a digest of the device and of what was found
     on it. With this digest as C(signature), and with the device's serial, an entry in the stack's C(erase) states that all contents may
-    be destroyed. The diff and RV(report) list what will be destroyed.
+    be destroyed. The diff and C(report) list what will be destroyed.
 options:
   stacks:
     description:
@@ -27,7 +27,7 @@ options:
         nearest valid key.
       - The role P(plumbline.ssd.provision#role) lists the keys, at O(plumbline.ssd.provision#role:main:plumbline_stacks). The collection's
         guide on specs describes them.
-      - If C(reserve) of a stack is a mapping, the module computes the reserve of devices that are still to be partitioned, and RV(report) says
+      - If C(reserve) of a stack is a mapping, the module computes the reserve of devices that are still to be partitioned, and C(report) says
         what it came to. On a stack that stands, the target gives a finding of the layer C(reserve), and no step.
     type: list
     elements: dict
@@ -42,18 +42,18 @@ options:
   verify:
     description:
       - What is proven by measurement, as in C(plumbline_verify). The guide on the measured proof describes it.
-      - If it is given, RV(proofs) says what the record of the host holds and what is to be measured.
+      - If it is given, C(proofs) says what the record of the host holds and what is to be measured.
     type: dict
   health:
     description:
       - What is done about the health of the drives, as in C(plumbline_health). The role P(plumbline.ssd.health#role) lists its keys.
-      - If it is given, RV(health) says whether M(plumbline.ssd.drive_health) is to be called. This module itself asks no drive for its health.
+      - If it is given, C(health) says whether M(plumbline.ssd.drive_health) is to be called. This module itself asks no drive for its health.
     type: dict
   fail_if:
     description:
       - When the module fails although the plan is not refused. V(unfinished) - a step is left. V(unsound) - no step is left, and a finding has
         the level error. V(any) - a step is left, or a finding has the level error. V(never) - in no case.
-      - The message names every such finding and step. The task prints RV(report) before it fails. In check mode the module does not fail.
+      - The message names every such finding and step. The task prints C(report) before it fails. In check mode the module does not fail.
     type: str
     choices: [never, unfinished, unsound, any]
     default: never
@@ -67,7 +67,7 @@ options:
   lease:
     description:
       - Give this option, for example as V({}), if you are going to carry out the steps. If steps remain, the module takes the host's lease
-        for this run and returns it as RV(lease). The writers of the collection identify the run by it. If no step remains, the module
+        for this run and returns it as C(lease). The writers of the collection identify the run by it. If no step remains, the module
         gives the lease back.
       - If another run holds the lease and steps remain, the plan is refused. A host that is as asked needs no lease.
       - The lease is a file below C(/run). In check mode the module does not take it.
@@ -80,7 +80,7 @@ options:
         type: str
         default: ""
       digest:
-        description: Ignored. It is accepted so that RV(lease) of an earlier call can be passed unchanged.
+        description: Ignored. It is accepted so that C(lease) of an earlier call can be passed unchanged.
         type: str
         default: ""
       controller:

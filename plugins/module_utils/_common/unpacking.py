@@ -70,12 +70,10 @@ def _members(kind: Any) -> Dict[str, Any]:
 def _scalar(kind: Any, value: Any) -> Any:
     if kind is bytes:
         return base64.b64decode(_must(str, value), validate=True)
-    if kind is float and type(value) is int:
-        return float(value)
-    return _must(kind, value)
+    return float(_must((int, float), value)) if kind is float else _must(kind, value)
 
 
 def _must(kind: Any, value: Any) -> Any:
-    if type(value) is not kind:
-        raise ValueError("%s where %s is wanted" % (type(value).__name__, kind.__name__))
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ValueError("%s where %s is wanted" % (type(value).__name__, kind))
     return value
