@@ -6,6 +6,7 @@ The module on the host and the action plugin on the controller both make this ca
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError, several
@@ -22,6 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._prove.needed_proof 
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.plan_drawing import diff, steps_report
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.static_proof_table import view_report
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persist_files import kept_of
 
 
 def questions(stacks: Sequence[Stack], prove: bool = True, verify: bool = False, health: bool = False) -> Questions:
@@ -57,7 +59,7 @@ def plan_reading(
     With *verify* also what is known of their measured proofs, and unless *gate* is "off" what is known of their drives' health.
     Raises PlumblineError with every reason if the plan is refused; *refused* begins it.
     """
-    seen = reading.seen
+    seen = dataclasses.replace(reading.seen, kept=kept_of(reading.keeping))
     plan = make_plan(stacks, seen, through)
     if plan.refusals:
         raise several(refused, plan.refusals)

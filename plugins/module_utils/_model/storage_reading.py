@@ -3,10 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
+
+
+class Keeping(NamedTuple):
+    """What a host has of the means that keep its write caches: *texts* of their files by path, *tools* that they name and that can be run."""
+
+    texts: Dict[str, str]
+    at_work: bool
+    tools: Tuple[str, ...]
 
 
 class StorageReading(NamedTuple):
@@ -15,4 +23,5 @@ class StorageReading(NamedTuple):
     seen: Observation
     proofs: Dict[str, Dict[str, Any]]  # stack → the record of its last proof
     drives: Dict[str, LastReading]  # the last readings of their health, by the identity of a disk
+    keeping: Keeping
     now: int  # the host's clock, in seconds since 1970

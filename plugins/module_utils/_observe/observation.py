@@ -26,7 +26,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks impor
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.host import read_host
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persisted
 
 
 def observe(run: Runner, ask: Questions) -> Observation:
@@ -57,7 +56,6 @@ def _read(run: Runner, ask: Questions) -> Observation:
     targets = disks_to_look_at(seen, ask)
     for devno in targets:
         read_device(seen, devno, ask.overrides)
-    seen.kept = persisted.read_kept(run)
     read_filesystems(seen, targets)
     read_signatures(run, seen, targets)
     if ask.guards:

@@ -9,11 +9,12 @@ import zlib
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ends, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, StorageReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.proofs import load_proof
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import read_keeping
 
 # Of the record of a proof: what says whether it is of this stack, and how it ended. The measurements themselves stay on the host.
 _OF_A_PROOF = ("stack", "digest", "made", "verdict", "time")
@@ -24,10 +25,11 @@ _TABLE_BYTES = 32 << 10
 
 def read_for_plan(run: Runner, ask: Questions) -> StorageReading:
     """Read the host once. Raises PlumblineError where that is not possible. Without a device nothing is asked of it: it may have no tools either."""
-    seen = observe(run, ask) if ask.devices or ask.models else Observation()
+    asked = bool(ask.devices or ask.models)
+    seen, keeping = (observe(run, ask), read_keeping(run)) if asked else (Observation(), Keeping({}, True, ()))
     records = {name: load_proof(name) for name in ask.proofs}
     heads = {name: {key: record[key] for key in _OF_A_PROOF if key in record} for name, record in records.items()}
-    return StorageReading(seen, heads, load_last() if ask.health else {}, int(time.time()))
+    return StorageReading(seen, heads, load_last() if ask.health else {}, keeping, int(time.time()))
 
 
 def shorten_ends(seen: Observation) -> None:

@@ -10,8 +10,9 @@ from typing import Iterator, Mapping, Sequence
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist_files, persisted
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persisted import differing, read_file, timer_is_active
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import keeping, kept_paths, persist_files
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import read_file, timer_is_active
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persisted import differing
 
 
 def keep(run: Runner, entries: Sequence[persist_files.Entry]) -> bool:
@@ -27,12 +28,12 @@ def keep(run: Runner, entries: Sequence[persist_files.Entry]) -> bool:
         else:
             _stop(run)
             _write(stale)
-            if persisted.has_systemd():
+            if keeping.has_systemd():
                 must_succeed(run(["systemctl", "daemon-reload"]), "systemd could not read its units again")
-        if persist_files.RULES in stale:
+        if kept_paths.RULES in stale:
             run(["udevadm", "control", "--reload"])  # it looks by itself too, but every three seconds only
     except BaseException:
-        if entries and not old.get(persist_files.TIMER, "there"):
+        if entries and not old.get(kept_paths.TIMER, "there"):
             with contextlib.suppress(OSError, PlumblineError):
                 _stop(run)
             with contextlib.suppress(OSError):
@@ -48,7 +49,7 @@ def _write(texts: Mapping[str, str]) -> None:
     for path, text in texts.items():
         directory = os.path.dirname(path)
         if text:
-            private = path == persist_files.STATE
+            private = path == kept_paths.STATE
             os.makedirs(directory, mode=0o700 if private else 0o755, exist_ok=True)
             if private:
                 os.chmod(directory, 0o700)
@@ -56,23 +57,23 @@ def _write(texts: Mapping[str, str]) -> None:
         elif os.path.lexists(path):
             os.unlink(path)
             with contextlib.suppress(OSError):
-                if directory == os.path.dirname(persist_files.SCRIPT):
+                if directory == os.path.dirname(kept_paths.SCRIPT):
                     os.rmdir(directory)  # ours, where nothing else was put there
 
 
 def _start(run: Runner, stale: Mapping[str, str]) -> None:
     """Units that are new or changed are read, and the timer runs; the first look at the drives is the service's own."""
-    if not persisted.has_systemd():
+    if not keeping.has_systemd():
         return
-    if persist_files.SERVICE in stale or persist_files.TIMER in stale or not timer_is_active(run):
-        must_succeed(run(["systemctl", "enable", "--quiet", *persist_files.UNITS]), "the timer that looks after the write caches could not be enabled")
-        must_succeed(run(["systemctl", "restart", "--quiet", persist_files.UNITS[0]]), "the timer that looks after the write caches could not be started")
+    if kept_paths.SERVICE in stale or kept_paths.TIMER in stale or not timer_is_active(run):
+        must_succeed(run(["systemctl", "enable", "--quiet", *kept_paths.UNITS]), "the timer that looks after the write caches could not be enabled")
+        must_succeed(run(["systemctl", "restart", "--quiet", kept_paths.UNITS[0]]), "the timer that looks after the write caches could not be started")
 
 
 def _stop(run: Runner) -> None:
     """Stop and disable the timer, also where some of its files are gone, over which systemctl would stumble."""
-    if persisted.has_systemd():
-        for unit, path in zip(persist_files.UNITS, (persist_files.TIMER, persist_files.SERVICE)):
+    if keeping.has_systemd():
+        for unit, path in zip(kept_paths.UNITS, (kept_paths.TIMER, kept_paths.SERVICE)):
             if os.path.lexists(path):
                 must_succeed(run(["systemctl", "stop", "--quiet", unit]), "%s could not be stopped" % unit)
                 run(["systemctl", "reset-failed", "--quiet", unit])  # or systemd goes on showing a unit that is gone
@@ -81,7 +82,7 @@ def _stop(run: Runner) -> None:
 
 def _disable() -> None:
     """What `systemctl disable` does."""
-    for path in persist_files.WANTS:
+    for path in kept_paths.WANTS:
         if os.path.lexists(path):
             os.unlink(path)
 
@@ -89,11 +90,11 @@ def _disable() -> None:
 @contextlib.contextmanager
 def paused(run: Runner, needed: bool) -> Iterator[None]:
     """Within, the timer's own run cannot set a drive back to what was asked before; what is running is waited for."""
-    stopped = needed and persisted.has_systemd() and os.path.lexists(persist_files.TIMER) and os.path.lexists(persist_files.SERVICE)
+    stopped = needed and keeping.has_systemd() and os.path.lexists(kept_paths.TIMER) and os.path.lexists(kept_paths.SERVICE)
     if stopped:
-        must_succeed(run(["systemctl", "stop", "--quiet", *persist_files.UNITS]), "the timer that looks after the write caches could not be stopped")
+        must_succeed(run(["systemctl", "stop", "--quiet", *kept_paths.UNITS]), "the timer that looks after the write caches could not be stopped")
     try:
         yield
     finally:
-        if stopped and os.path.lexists(persist_files.TIMER):
-            run(["systemctl", "start", "--quiet", persist_files.UNITS[0]])
+        if stopped and os.path.lexists(kept_paths.TIMER):
+            run(["systemctl", "start", "--quiet", kept_paths.UNITS[0]])

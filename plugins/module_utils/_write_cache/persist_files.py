@@ -11,20 +11,11 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import wwid_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import kept_paths
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.command import set_command
 
-RULES = "/etc/udev/rules.d/90-plumbline-write-cache.rules"
-SCRIPT = "/etc/plumbline/write-cache"
-SERVICE = "/etc/systemd/system/plumbline-write-cache.service"
-TIMER = "/etc/systemd/system/plumbline-write-cache.timer"
-STATE = "/var/lib/plumbline/write_cache.json"
-UNITS = ("plumbline-write-cache.timer", "plumbline-write-cache.service")
-# What `systemctl enable` makes of the [Install] sections below.
-WANTS = (
-    "/etc/systemd/system/timers.target.wants/plumbline-write-cache.timer",
-    "/etc/systemd/system/sysinit.target.wants/plumbline-write-cache.service",
-)
-MODES = {STATE: 0o600, SCRIPT: 0o755}
+MODES = {kept_paths.STATE: 0o600, kept_paths.SCRIPT: 0o755}
 
 # Whatever means something to udev's rules, matches or substitutions (udev(7)), or to sh between single quotes, cannot be written.
 _EXPRESSIBLE = re.compile(r"[A-Za-z0-9 ._:=+@,;/#&()<>{}~^!-]{1,240}")
@@ -90,8 +81,14 @@ def merge(old: Sequence[Entry], changes: Mapping[str, Optional[Entry]]) -> List[
 def files(entries: Sequence[Entry]) -> Dict[str, str]:
     """Every file with its text; all texts are empty where no drive is left, which means: no such file."""
     if not entries:
-        return dict.fromkeys((SCRIPT, SERVICE, TIMER, RULES, STATE), "")
-    return {SCRIPT: script_text(entries), SERVICE: _SERVICE, TIMER: _TIMER, RULES: rules_text(entries), STATE: state_text(entries)}
+        return dict.fromkeys((kept_paths.SCRIPT, kept_paths.SERVICE, kept_paths.TIMER, kept_paths.RULES, kept_paths.STATE), "")
+    return {
+        kept_paths.SCRIPT: script_text(entries),
+        kept_paths.SERVICE: _SERVICE,
+        kept_paths.TIMER: _TIMER,
+        kept_paths.RULES: rules_text(entries),
+        kept_paths.STATE: state_text(entries),
+    }
 
 
 def kept_states(entries: Sequence[Entry], intact: bool, rules: str) -> Dict[str, str]:
@@ -99,6 +96,14 @@ def kept_states(entries: Sequence[Entry], intact: bool, rules: str) -> Dict[str,
     found = dict.fromkeys(_HEADED.findall(rules), "")
     found.update({entry.identity: entry.state if intact else "" for entry in entries})
     return found
+
+
+def kept_of(keeping: Keeping) -> Dict[str, str]:
+    """Identity → the state that is kept; empty where files are missing or were changed by others, or nothing works by them."""
+    entries = parse_state(keeping.texts.get(kept_paths.STATE, ""))
+    same = all(keeping.texts.get(path, "") == text for path, text in files(entries).items() if text)
+    kept = kept_states(entries, not entries or (same and keeping.at_work), keeping.texts.get(kept_paths.RULES, ""))
+    return {**kept, **{entry.identity: "" for entry in entries if entry.tool not in keeping.tools}}
 
 
 # --- the udev rule ---------------------------------------------------------------------------------
@@ -164,7 +169,7 @@ LogLevelMax=warning
 
 [Install]
 WantedBy=sysinit.target
-""" % SCRIPT
+""" % kept_paths.SCRIPT
 
 _TIMER = """\
 # Written by plumbline.ssd.write_cache: a reset that raises no event may have brought a drive's default back.

@@ -21,8 +21,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import host
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive, command, persist_files, rules
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.drive import Asked, AskedDrive
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import timer_is_active
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persist import keep, paused
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persisted import differing, read_entries, read_kept, timer_is_active
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persisted import differing, read_entries, read_kept
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.result import Outcome, describe_drive, diff_of_devices, dropped_above
 
 _BELIEF_SECONDS = 3.0  # libata looks at a drive again by itself after SET FEATURES, a moment later (ata_scsi_dev_rescan)

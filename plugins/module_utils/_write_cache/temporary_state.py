@@ -15,7 +15,14 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Run
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import droppers, name_mapped, unflushed
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import host
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation, WriteCache, device_label
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive, command, persist_files, persisted, rules, set_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import (
+    ask_drive,
+    command,
+    keeping,
+    kept_paths,
+    rules,
+    set_drives,
+)
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.drive import Asked, AskedDrive
 
 _TRIES = 5  # a drive that resets takes a moment
@@ -187,7 +194,7 @@ def _means(seen: Observation, run: Runner, tools: Mapping[str, str]) -> Means:
 
     def timer(words: Sequence[str]) -> None:
         # The timer of write_cache puts a kept setting back every few seconds.
-        if persisted.has_systemd() and os.path.lexists(persist_files.TIMER):
+        if keeping.has_systemd() and os.path.lexists(kept_paths.TIMER):
             code, out, err = run(["systemctl", *words])
             if code:
                 said = " ".join((err or out).split()) or "return code %d" % code
@@ -196,7 +203,7 @@ def _means(seen: Observation, run: Runner, tools: Mapping[str, str]) -> Means:
     return Means(
         read=read,
         set=switch,
-        hold=lambda: timer(["stop", "--quiet", *persist_files.UNITS]),
-        release=lambda: timer(["start", "--quiet", persist_files.UNITS[0]]),
+        hold=lambda: timer(["stop", "--quiet", *kept_paths.UNITS]),
+        release=lambda: timer(["start", "--quiet", kept_paths.UNITS[0]]),
         name=lambda leg: host.device_label(seen.nodes[leg]),
     )

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import reading_call
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, StorageReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun, lease_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.taken_lease import take_for_plan
@@ -73,7 +73,7 @@ def host(tmp_path, monkeypatch):
 
     def read(_run, ask):
         found.proves.append(ask.prove)
-        return StorageReading(found.seen, {}, {}, 0)
+        return StorageReading(found.seen, {}, {}, Keeping({}, True, ()), 0)
 
     def plan(*_args):
         steps = found.plans.pop(0)

@@ -13,7 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.unpacking im
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Ends, FstabEntry, Observation, Part, PathState, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link, LinkEnd
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, StorageReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
@@ -40,7 +40,7 @@ def reading():
     seen.accepted = [Accepted("pgdata", "data", "/data", "u", "o", "a", ("s",), "now")]
     seen.fstab += [FstabEntry("UUID=a", "/a", "ext4", ("noatime",), 0, 2)]
     seen.users = {"postgres": 999}
-    return StorageReading(seen, {"pgdata": {"digest": "d", "made": [1], "verdict": "pass"}}, {"k": LastReading(5, "ok", ("a",))}, 7)
+    return StorageReading(seen, {"pgdata": {"digest": "d", "made": [1], "verdict": "pass"}}, {"k": LastReading(5, "ok", ("a",))}, Keeping({"f": "x"}, True, ("t",)), 7)
 
 
 def test_a_reading_comes_back_as_it_was():

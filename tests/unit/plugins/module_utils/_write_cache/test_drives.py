@@ -10,7 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persisted, temporary_state
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import keeping, temporary_state
 
 ON = WriteCache(present=True, enabled=True)
 TOOLS = {"sdparm": "/usr/bin/sdparm", "hdparm": "/usr/sbin/hdparm"}
@@ -34,7 +34,7 @@ def host(monkeypatch):
     monkeypatch.setattr(temporary_state.ask_drive, "read_cache", lambda one: found[one.devno])
     monkeypatch.setattr(temporary_state.set_drives, "set_drive", lambda run, tools, drive, state, save: found["told"].append((drive.node.name, state, save)))
     monkeypatch.setattr(temporary_state.set_drives, "settle_belief", lambda drive, cache: found["told"].append((drive.node.name, drive.verdict.set)))
-    monkeypatch.setattr(persisted, "has_systemd", lambda: True)
+    monkeypatch.setattr(keeping, "has_systemd", lambda: True)
     monkeypatch.setattr(temporary_state.os.path, "lexists", lambda path: found["timer"])
     return found
 

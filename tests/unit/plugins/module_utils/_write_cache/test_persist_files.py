@@ -8,6 +8,7 @@ import re
 import subprocess
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import kept_paths
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist_files as keep
 
 ATA = keep.Entry("wwid:naa.5000", "naa.5000", "ata", "off", "/usr/sbin/hdparm")
@@ -105,8 +106,8 @@ def test_what_is_kept():
 
 
 def test_units():
-    service, timer = keep.files(ALL)[keep.SERVICE], keep.files(ALL)[keep.TIMER]
-    assert "Before=local-fs-pre.target" in service and "LogLevelMax=warning" in service and "ExecStart=/bin/sh %s\n" % keep.SCRIPT in service
+    service, timer = keep.files(ALL)[kept_paths.SERVICE], keep.files(ALL)[kept_paths.TIMER]
+    assert "Before=local-fs-pre.target" in service and "LogLevelMax=warning" in service and "ExecStart=/bin/sh %s\n" % kept_paths.SCRIPT in service
     assert "OnUnitActiveSec=5s" in timer and "AccuracySec=1s" in timer
 
 

@@ -10,7 +10,16 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Mount, Node, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive, command, persist_files, persisted, rules, set_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import (
+    ask_drive,
+    command,
+    keeping,
+    kept_paths,
+    persist_files,
+    persisted,
+    rules,
+    set_drives,
+)
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist as write_cache_persist
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.drive import Asked
 
@@ -25,15 +34,15 @@ class World:
         self.nodes, self.caches, self.calls, self.refuse, self.ignore, self.beliefs = {}, {}, [], set(), set(), {}
         self.after = None  # called behind every command
         for name in ("RULES", "SCRIPT", "SERVICE", "TIMER", "STATE"):
-            path = str(top / getattr(persist_files, name).lstrip("/"))
-            monkeypatch.setattr(persist_files, name, path)
+            path = str(top / getattr(kept_paths, name).lstrip("/"))
+            monkeypatch.setattr(kept_paths, name, path)
         for name in ("RULES", "SERVICE"):
-            os.makedirs(os.path.dirname(getattr(persist_files, name)))
+            os.makedirs(os.path.dirname(getattr(kept_paths, name)))
         self.wants = str(top / "wants")
-        monkeypatch.setattr(persist_files, "WANTS", (self.wants,))
-        monkeypatch.setattr(persist_files, "MODES", {persist_files.STATE: 0o600, persist_files.SCRIPT: 0o755})
-        monkeypatch.setattr(persisted, "has_systemd", lambda: False)
-        monkeypatch.setattr(persisted, "tool_exists", lambda tool: tool not in self.removed)
+        monkeypatch.setattr(kept_paths, "WANTS", (self.wants,))
+        monkeypatch.setattr(persist_files, "MODES", {kept_paths.STATE: 0o600, kept_paths.SCRIPT: 0o755})
+        monkeypatch.setattr(keeping, "has_systemd", lambda: False)
+        monkeypatch.setattr(keeping, "tool_exists", lambda tool: tool not in self.removed)
         monkeypatch.setattr(set_drives, "flush", lambda drive: self.calls.append("flush %s" % drive.node.name))
         monkeypatch.setattr(set_drives, "_raw", lambda path: "raw-" + path.split("/")[4])
         monkeypatch.setattr(set_drives, "_BELIEF_SECONDS", 0.2)
@@ -62,10 +71,10 @@ class World:
     def run(self, argv):
         self.calls.append(" ".join(argv))
         if argv[:2] == ["systemctl", "enable"] and not os.path.lexists(self.wants):
-            os.symlink(persist_files.TIMER, self.wants)
+            os.symlink(kept_paths.TIMER, self.wants)
         if argv[:2] == ["systemctl", "is-active"]:
             return 3 if self.stopped else 0, "", ""
-        if argv[0] == "systemctl" and persist_files.UNITS[0] in argv and argv[1] in ("stop", "start", "restart"):
+        if argv[0] == "systemctl" and kept_paths.UNITS[0] in argv and argv[1] in ("stop", "start", "restart"):
             self.stopped = argv[1] == "stop"
         if os.path.basename(argv[0]) not in ("hdparm", "sdparm", "nvme"):
             return 0, "", ""
@@ -116,7 +125,7 @@ def test_three_kinds_are_set_and_kept(world):
     assert [(one["before"], one["after"], one["kept"]) for one in done.devices] == [("on", "off", "off")] * 3
     assert set(world.kept().values()) == {"off"} and len(world.kept()) == 3
     assert [call for call in world.calls if call.startswith("flush")] == ["flush sda", "flush sdb", "flush nvme0n1"]
-    assert os.stat(persist_files.STATE).st_mode & 0o777 == 0o600 and os.stat(os.path.dirname(persist_files.STATE)).st_mode & 0o777 == 0o700
+    assert os.stat(kept_paths.STATE).st_mode & 0o777 == 0o600 and os.stat(os.path.dirname(kept_paths.STATE)).st_mode & 0o777 == 0o700
 
 
 def test_a_second_run_does_nothing_at_all(world):
@@ -124,14 +133,14 @@ def test_a_second_run_does_nothing_at_all(world):
     asked = [("sda", "off"), ("sdb", "off"), ("nvme0n1", "off")]
     world.apply(*asked)
     world.calls = []
-    before = os.stat(persist_files.RULES).st_mtime_ns
-    assert not world.apply(*asked).changed and not world.calls and os.stat(persist_files.RULES).st_mtime_ns == before
+    before = os.stat(kept_paths.RULES).st_mtime_ns
+    assert not world.apply(*asked).changed and not world.calls and os.stat(kept_paths.RULES).st_mtime_ns == before
 
 
 def test_check_mode_says_what_would_be_and_does_nothing(world):
     three(world)
     done = world.apply(("sda", "off"), ("nvme0n1", "on"), dry=True)
-    assert done.changed and not world.calls and world.states() == ["on"] * 3 and not os.path.exists(persist_files.RULES)
+    assert done.changed and not world.calls and world.states() == ["on"] * 3 and not os.path.exists(kept_paths.RULES)
     assert [(one["before"], one["after"]) for one in done.devices] == [("on", "off"), ("on", "on")]
     assert done.diff["before"] == "/dev/sda (S-sda): on\n/dev/nvme0n1 (S-nvme0n1): on\n"
     assert done.diff["after"] == "/dev/sda (S-sda): off, kept off\n/dev/nvme0n1 (S-nvme0n1): on, kept on\n"
@@ -219,7 +228,7 @@ def test_files_that_cannot_be_written_take_all_back(world, monkeypatch):
     world.apply(("sda", "off"))
 
     def full(texts):
-        raise OSError(28, "No space left on device", persist_files.RULES)
+        raise OSError(28, "No space left on device", kept_paths.RULES)
 
     monkeypatch.setattr(write_cache_persist, "_write", full)
     assert "No space left on device" in fails(world, ("sda", "on"), ("sdb", "off"))
@@ -370,7 +379,7 @@ def test_what_is_put_back_on_gets_its_flushes_back(world, monkeypatch):
 
     def full(texts):
         assert world.beliefs["sdb"] == "write through"
-        raise OSError(28, "No space left on device", persist_files.RULES)
+        raise OSError(28, "No space left on device", kept_paths.RULES)
 
     monkeypatch.setattr(write_cache_persist, "_write", full)
     assert "put back: device sdb (S-sdb)" in fails(world, ("sdb", "off"))
@@ -442,10 +451,10 @@ def systemd(world):
 
 
 def test_units_are_enabled_once_and_gone_with_the_last_drive(world, monkeypatch):
-    monkeypatch.setattr(persisted, "has_systemd", lambda: True)
+    monkeypatch.setattr(keeping, "has_systemd", lambda: True)
     three(world)
     world.apply(("sda", "off"))
-    timer, service = persist_files.UNITS
+    timer, service = kept_paths.UNITS
     assert systemd(world) == ["systemctl enable --quiet %s %s" % (timer, service), "systemctl restart --quiet %s" % timer, "udevadm control --reload"]
     world.calls = []
     world.apply(("sdb", "off"))
@@ -460,15 +469,15 @@ def test_units_are_enabled_once_and_gone_with_the_last_drive(world, monkeypatch)
         "systemctl start --quiet %s" % timer,
     ]
     world.calls = []
-    os.unlink(persist_files.SERVICE)
+    os.unlink(kept_paths.SERVICE)
     world.apply(("sda", "keep"), ("sdb", "keep"))
     gone = ["stop --quiet %s" % timer, "reset-failed --quiet %s" % timer, "daemon-reload"]
     assert systemd(world) == [*("systemctl %s" % one for one in gone), "udevadm control --reload"]
-    assert not os.path.lexists(world.wants) and not os.path.exists(persist_files.TIMER)
+    assert not os.path.lexists(world.wants) and not os.path.exists(kept_paths.TIMER)
 
 
 def test_a_timer_that_was_disabled_is_damage(world, monkeypatch):
-    monkeypatch.setattr(persisted, "has_systemd", lambda: True)
+    monkeypatch.setattr(keeping, "has_systemd", lambda: True)
     three(world)
     world.apply(("sda", "off"))
     os.unlink(world.wants)
@@ -478,7 +487,7 @@ def test_a_timer_that_was_disabled_is_damage(world, monkeypatch):
 
 def test_a_timer_that_does_not_run_is_damage(world, monkeypatch):
     """A module that was killed while it rested, or somebody's hand."""
-    monkeypatch.setattr(persisted, "has_systemd", lambda: True)
+    monkeypatch.setattr(keeping, "has_systemd", lambda: True)
     three(world)
     world.apply(("sda", "off"))
     world.stopped = True
@@ -497,7 +506,7 @@ def test_a_tool_that_was_removed_keeps_nothing(world):
 
 @pytest.mark.parametrize("refused", [("restart",), ("restart", "stop", "is-active")], ids=["restart", "all"])
 def test_a_timer_that_does_not_start_takes_all_back(world, monkeypatch, refused):
-    monkeypatch.setattr(persisted, "has_systemd", lambda: True)
+    monkeypatch.setattr(keeping, "has_systemd", lambda: True)
     three(world)
     run = world.run
     world.run = lambda argv: (1, "", "no such bus") if argv[0] == "systemctl" and argv[1] in refused else run(argv)
