@@ -229,7 +229,7 @@ reasons:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_options import PLAN_OPTIONS
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.reading_call import packed_reading, read_questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.reading_call import packed_answer, read_questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
@@ -241,18 +241,18 @@ def main():
     module = AnsibleModule(argument_spec={**PLAN_OPTIONS, "questions": {"type": "dict"}}, supports_check_mode=True)
     asked, lease = module.params["questions"], module.params["lease"]
     if asked == {}:  # the spec has a mistake, and the host has nothing to do with it
-        exit_success(module, changed=False, check_mode=module.check_mode, reading="")
+        exit_success(module, changed=False, answer="")
     try:
         need_root()
         if asked is None and module.params["stacks"]:
             raise PlumblineError("the plan is made on the controller, by the action plugin of this module; call plumbline.ssd.stack_plan in a task")
         me = None if lease is None or module.check_mode else Run(*(lease[name] for name in Run._fields))
-        result = packed_reading(runner(module), read_questions(asked) if asked else Questions(), me)
+        answer = packed_answer(runner(module), read_questions(asked) if asked else Questions(), me, module.check_mode)
     except Held as fault:
         exit_refused(module, fault, holder=fault.holder)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    exit_success(module, changed=False, check_mode=module.check_mode, **result)
+    exit_success(module, changed=False, answer=answer)
 
 
 if __name__ == "__main__":

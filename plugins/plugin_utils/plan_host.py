@@ -16,13 +16,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_readin
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.unpacking import unpack
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import read_gate
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
-
-# What the module returns for the controller alone.
-ANSWER = ("reading", "lease_seen", "check_mode")
 
 
 class Failed(Exception):
@@ -99,30 +96,29 @@ class _Planner:
         if self.run:
             arguments["lease"] = {**arguments["lease"], "run": self.run}
         answer = self._call("stack_plan", arguments)
-        if "reading" not in answer:
+        if "answer" not in answer:
             raise Failed(answer)
         answer.get("invocation", {}).get("module_args", {}).pop("questions", None)
-        self.carried = {key: value for key, value in answer.items() if key not in (*ANSWER, "warnings")}
-        if answer["check_mode"]:  # nothing is taken, and nothing is judged
-            self.lease, self.run, self.params["fail_if"] = None, "", "never"
-        return answer
+        self.carried = {key: value for key, value in answer.items() if key not in ("answer", "warnings")}
+        return answer["answer"]
 
     def _read(self):
         """Have the host read, and plan. Returns (the plan as a result, the lease as it was)."""
         asked = questions(self.stacks, verify=self.verify is not None, health=self.gate != "off")
-        answer = self._ask(json.loads(json.dumps(asked._asdict())) if self.stacks else None)
-        seen = answer["lease_seen"]
+        answer = _unpacked(self._ask(json.loads(json.dumps(asked._asdict())) if self.stacks else None))
+        if answer.check_mode:  # nothing is taken, and nothing is judged
+            self.lease, self.run, self.params["fail_if"] = None, "", "never"
         try:
-            result, warnings = plan_reading(_unpacked(answer["reading"]), self.stacks, self.params["through"], self.verify, self.refused, self.gate)
+            result, warnings = plan_reading(answer.reading, self.stacks, self.params["through"], self.verify, self.refused, self.gate)
         except PlumblineError as fault:
-            if seen["held"]:
-                holder = {key: seen["lease"][key] for key in ("run", "controller", "process", "since")}
-                held = NOTHING_WRITTEN + seen["held"]
+            if answer.held:
+                holder = {key: str(answer.lease.get(key, "")) for key in ("run", "controller", "process", "since")}
+                held = NOTHING_WRITTEN + answer.held
                 raise Failed(_failure(PlumblineError(held, [held]), holder=holder)) from fault
             self._release()
             raise
         self.warnings += [one_line(warning) for warning in warnings]
-        return result, seen
+        return result, {"held": answer.held, "lease": answer.lease}
 
     def _leased(self, result, seen):
         """The result with the lease of this run, if steps remain; if none do, the lease is given back."""
@@ -139,16 +135,19 @@ class _Planner:
         who = {key: self.lease[key] for key in ("controller", "process", "gone")}
         making, standing = filesystems_of(result)
         taken = self._call("run_lease", {"run": self.run, "take": {**who, "digest": result["digest"], "making": making, "standing": standing, "seen": seen}})
-        self.run = taken["lease"]["run"]
-        return taken["lease"], taken["again"]
+        lease = taken.get("lease")
+        if not isinstance(lease, dict) or not isinstance(lease.get("run"), str):
+            raise PlumblineError("what the host returned is no lease of this release")
+        self.run = lease["run"]
+        return lease, bool(taken.get("again"))
 
     def _release(self):
         """Give the lease of this run back. Returns whether it had it."""
-        return bool(self.run) and self._call("run_lease", {"run": self.run})["released"]
+        return bool(self.run and self._call("run_lease", {"run": self.run}).get("released"))
 
 
 def _unpacked(text):
     try:
-        return unpack(StorageReading, text)
-    except (ValueError, TypeError) as fault:
+        return unpack(PlanAnswer, str(text))
+    except ValueError as fault:
         raise PlumblineError(f"what the host returned is no reading of this release: {fault}") from fault

@@ -6,12 +6,13 @@ The controller plans from what this returns. A host that is as asked needs no ot
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Mapping, Optional
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.read_for_plan import read_for_plan, shorten_ends
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made, note_making
@@ -23,8 +24,8 @@ def read_questions(raw: Mapping[str, Any]) -> Questions:
     return Questions(**{**raw, "overrides": [Override(*one) for one in raw["overrides"]]})
 
 
-def packed_reading(run: Runner, ask: Questions, me: Optional[Run]) -> Dict[str, Any]:
-    """Read the host. Returns the reading as one text, and for a run that means to write (*me*) what its lease is.
+def packed_answer(run: Runner, ask: Questions, me: Optional[Run], check_mode: bool) -> str:
+    """Read the host. Returns the reading as one text, and in it for a run that means to write (*me*) what the lease is.
 
     The lease is looked at before the host is. Where another run has it, no device is read for a proof: that run would find it open.
     Raises PlumblineError, and Held where another run is at work: its message replaces every other.
@@ -44,4 +45,4 @@ def packed_reading(run: Runner, ask: Questions, me: Optional[Run]) -> Dict[str, 
             release(me.run)
         raise
     shorten_ends(reading.seen)
-    return {"reading": pack(reading), "lease_seen": {"held": held, "lease": dict(before._asdict()) if before else {}}}
+    return pack(PlanAnswer(reading, check_mode, held, dict(before._asdict()) if before else {}))

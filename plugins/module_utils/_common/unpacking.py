@@ -15,7 +15,7 @@ import typing
 import zlib
 from typing import Any, Dict
 
-MAX_BYTES = 256 << 20  # of one record
+MAX_BYTES = 64 << 20  # of one record
 
 
 def unpack(kind: Any, text: str) -> Any:

@@ -25,3 +25,12 @@ class StorageReading(NamedTuple):
     drives: Dict[str, LastReading]  # the last readings of their health, by the identity of a disk
     keeping: Keeping
     now: int  # the host's clock, in seconds since 1970
+
+
+class PlanAnswer(NamedTuple):
+    """What a host answers who plans for it. *held*: why this run may not write now; *lease*: the members of the lease as it was, if there was one."""
+
+    reading: StorageReading
+    check_mode: bool
+    held: str
+    lease: Dict[str, Any]

@@ -44,13 +44,13 @@ class HostInMemory:
 
     def stack_plan(self, arguments):
         if arguments.get("questions") == {}:
-            return {"reading": "", "check_mode": self.check}
+            return {"answer": ""}
         lease = arguments.get("lease")
         me = None if lease is None or self.check else Run(*(lease.get(name, "") for name in Run._fields))
-        answer = reading_call.packed_reading(None, reading_call.read_questions(arguments["questions"]), me)
+        answer = reading_call.packed_answer(None, reading_call.read_questions(arguments["questions"]), me, self.check)
         if self.meanwhile:
             self.meanwhile.pop(0)()
-        return {**answer, "check_mode": self.check}
+        return {"answer": answer}
 
     @staticmethod
     def run_lease(run, take=None):
@@ -98,7 +98,7 @@ def test_a_host_that_is_as_asked_is_one_call(host):
     assert (result["steps"], result["lease"], result["released"], result["changed"]) == ([], {}, "", False)
     assert host.calls == ["stack_plan"] and current() is None
     assert result["warnings"] == ["a; warning"] and result["ansible_facts"] == {"module": "stack_plan"}
-    assert not set(plan_host.ANSWER) & set(result)
+    assert "answer" not in result
 
 
 def test_from_the_first_plan_to_the_last(host):
@@ -221,7 +221,15 @@ def test_any_other_answer_of_the_host_stays_as_it_is(answer):
         assert plan_host.plan_host(lambda *_call: answer, {"stacks": stacks}) is answer
 
 
-def test_a_reading_that_is_none(host, monkeypatch):
-    monkeypatch.setattr(reading_call, "pack", lambda reading: "x")
+@pytest.mark.parametrize("text", ["x", "", 3, None, []])
+def test_a_reading_that_is_none(host, monkeypatch, text):
+    monkeypatch.setattr(reading_call, "pack", lambda answer: text)
     result = host.ask()
     assert result["failed"] and result["msg"].startswith("what the host returned is no reading of this release: ")
+
+
+@pytest.mark.parametrize("taken", [{}, {"lease": 3}, {"lease": {}}, {"lease": {"run": 3}}])
+def test_a_lease_that_is_none(host, monkeypatch, taken):
+    host.plans += [ONE]
+    monkeypatch.setattr(host, "run_lease", lambda **_arguments: taken)
+    assert host.ask()["msg"] == "what the host returned is no lease of this release"

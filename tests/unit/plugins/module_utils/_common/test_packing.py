@@ -40,7 +40,8 @@ def reading():
     seen.accepted = [Accepted("pgdata", "data", "/data", "u", "o", "a", ("s",), "now")]
     seen.fstab += [FstabEntry("UUID=a", "/a", "ext4", ("noatime",), 0, 2)]
     seen.users = {"postgres": 999}
-    return StorageReading(seen, {"pgdata": {"digest": "d", "made": [1], "verdict": "pass"}}, {"k": LastReading(5, "ok", ("a",))}, Keeping({"f": "x"}, True, ("t",)), 7)
+    proofs, drives = {"pgdata": {"digest": "d", "made": [1], "verdict": "pass"}}, {"k": LastReading(5, "ok", ("a",))}
+    return StorageReading(seen, proofs, drives, Keeping({"f": "x"}, True, ("t",)), 7)
 
 
 def test_a_reading_comes_back_as_it_was():
