@@ -202,6 +202,30 @@ def test_the_floors_are_few():
     assert [one for one in too_large(modules) if "lines" in one and "()" not in one] == []
 
 
+def sent_with(name):
+    """The files that Ansible sends with a module: all that it imports, wherever the import stands."""
+    texts = {**sources(), "modules/%s.py" % name: (PLUGINS / "modules" / (name + ".py")).read_text(encoding="utf-8")}
+    found, todo = set(), ["modules/%s.py" % name]
+    while todo:
+        path = todo.pop()
+        if path in texts and path not in found:
+            found.add(path)
+            todo += [other for _line, other, _name in imports_of(path, texts[path], texts)]
+    return found
+
+
+# Module that every run calls → packages that its call does not need.
+NOT_SENT = {"stack_plan": ("_plan", "_judge", "_report", "_prove", "_measure", "_change"), "run_lease": ("_formats", "_observe")}
+
+
+@pytest.mark.parametrize(("name", "without"), NOT_SENT.items())
+def test_a_module_that_every_run_calls_is_sent_without_what_it_does_not_need(name, without):
+    """A plan is made on the controller. The words for levels of findings are a file of _judge, and are small."""
+    found = sent_with(name)
+    assert len(found) > 5 and [path for path in found if package(path) in without and path != "_judge/findings.py"] == []
+    assert any(package(path) == "_plan" for path in sent_with("stack_plan_async"))
+
+
 def test_an_exception_is_one():
     """A name in the list that no two files have any more is none."""
     assert {line.split(":")[0] for line in shared_names(sources(), ())} == set(SHARED)
