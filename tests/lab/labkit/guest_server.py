@@ -21,7 +21,7 @@ from typing import Any
 MARK = "/etc/plumbline-lab"
 OURS = (
     "stack_plan stack_info device_info drive_health aligned_partition mount_points write_cache offset_sweep throughput sync_latency fstrim_proof monitor"
-    " stack_proof run_lease"
+    " stack_proof run_lease audit acceptance"
 )
 PRELOADED = (
     *(f"plumbline.ssd.{name}" for name in OURS.split()),
