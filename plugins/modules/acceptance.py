@@ -129,7 +129,12 @@ notes:
   - A bad verdict does not fail the module. The role P(plumbline.ssd.acceptance#role) does that.
   - With the defaults this takes about 100 s, about 400 s with O(incumbent), and about 180 s and the time of one fill with O(writes). The drives are
     fully loaded meanwhile.
-  - With O(writes) and a measurement that was cut off, the drive is not blank. The next one knows its own bytes, and discards them.
+  - A measurement that was cut off is taken up by the next call. The rounds of cells that are done are kept on the host, for root alone, in
+    C(/var/lib/plumbline/acceptance), by the identity of the drive, until the result is returned. The call goes on with the first round that is
+    missing. Another drive, other O(cells), O(blocks) or O(block_seconds), or more than a day in between, begin anew. Options that only judge the rates
+    may change.
+  - With O(writes) and a measurement that was cut off, the drive is not blank. The next one knows its own bytes. It goes on if the drive still holds all
+    of them, and else discards it and begins anew. Whatever else is on the drive is refused.
   - The guide on acceptance describes how a verdict comes about.
 seealso:
   - module: plumbline.ssd.report
@@ -277,11 +282,15 @@ workload:
   type: dict
   sample: {cell: rand_read_4k_qd64, floor: 2000, headroom: 41.2, low: 40.3, high: 42.1}
 read_bytes:
-  description: About how many bytes were read.
+  description: About how many bytes were read, with those of RV(resumed) rounds. So are RV(written_bytes) and RV(seconds).
   returned: success
   type: int
 written_bytes:
   description: About how many bytes were written.
+  returned: success
+  type: int
+resumed:
+  description: How many rounds of cells were done by a call that was cut off, and are part of this result. V(0) if all were measured by this call.
   returned: success
   type: int
 wear:

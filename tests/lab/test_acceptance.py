@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk
-from labkit.harness import ROOT, Harness
+from labkit.harness import ROOT, Harness, HarnessError
 from labkit.specs import assert_error, said
 
 BENCH_FILES = ROOT / "tests/bench"
@@ -176,6 +176,57 @@ def test_a_measurement_that_was_cut_off_is_known_again(bench: Bench, harness: Ha
     found = harness.module("acceptance", {**options, "block_seconds": 0.5}, timeout=590)
     assert not found["failed"], said(found)
     harness.must(f"cmp -n {256 << 20} {disk.path} /dev/zero")
+
+
+# In place of fio: notes the calls that measure a cell, and kills the module at the beginning of the one that is told, between two cells. It does not lie
+# below /run, which is mounted noexec.
+COUNTING_FIO = """
+rm -rf /var/tmp/pl-fio; mkdir /var/tmp/pl-fio; touch /var/tmp/pl-fio/calls
+cat > /var/tmp/pl-fio/fio <<'END'
+#!/bin/sh
+case "$*" in *json+*) echo "$*" >> /var/tmp/pl-fio/calls; test "$(wc -l < /var/tmp/pl-fio/calls)" != "$KILL_AT" || kill -9 $PPID;; esac
+exec /usr/bin/fio "$@"
+END
+chmod +x /var/tmp/pl-fio/fio
+"""
+KEPT = "/var/lib/plumbline/acceptance/*"
+
+
+@pytest.mark.long(minutes=4)
+def test_a_killed_measurement_goes_on_behind_the_cells_that_are_done(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
+    """Killed between two cells of the filled drive: the others are measured, and there is no second fill. A drive that was emptied begins anew."""
+    disk, path = filled["blank"], "/var/tmp/pl-fio:/usr/sbin:/usr/bin:/sbin:/bin"
+    cells = ["fresh_rand_write_4k_qd64", "sync_write_4k_qd1", "rand_read_4k_qd16"]
+    options = {"device": disk.by_id, **QUICK, **WRITTEN, "cells": cells, "block_seconds": 0.5}
+
+    def kill() -> None:
+        harness.must(COUNTING_FIO)
+        with pytest.raises(HarnessError, match="returned -9"):
+            harness.module("acceptance", options, env={"PATH": path, "KILL_AT": "6"}, timeout=590)
+        assert harness.must(f"stat -c %a {KEPT}; cat {KEPT} | wc -l").split() == ["600", str(1 + 5 + 1)]  # what was asked, the rounds, the fill
+        harness.must("echo -n > /var/tmp/pl-fio/calls")
+
+    def measure() -> dict[str, Any]:
+        found = harness.module("acceptance", options, env={"PATH": path}, timeout=590)
+        assert not found["failed"], said(found)
+        print("\n" + "\n".join(found["report"]))
+        harness.must(f"cmp -n {256 << 20} {disk.path} /dev/zero; ! ls {KEPT} 2> /dev/null")
+        return found
+
+    kill()
+    bench.counters(disk, reset=True)
+    resumed = measure()
+    assert resumed["resumed"] == 5 and harness.must("wc -l < /var/tmp/pl-fio/calls").strip() == "4"
+    assert (bench.counters(disk)[disk.name]["host_write_bytes"] or 0) < 128 << 20
+    kill()
+    harness.must(f"blkdiscard {disk.path}")
+    whole = measure()
+    assert whole["resumed"] == 0 and harness.must("wc -l < /var/tmp/pl-fio/calls").strip() == "9"
+    assert sorted(resumed) == sorted(whole)
+    for mine, other in zip(resumed["cells"], whole["cells"], strict=True):
+        assert sorted(mine) == sorted(other) and len(mine["rates"]) == len(other["rates"]) == 3
+        assert (mine["name"], mine["state"], mine["verdict"]) == (other["name"], other["state"], other["verdict"])
+    assert resumed["written_bytes"] == pytest.approx(whole["written_bytes"], rel=0.3)
 
 
 @pytest.mark.parametrize(

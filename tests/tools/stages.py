@@ -8,6 +8,7 @@ The order is that in which they are begun; schedule.py says which run side by si
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -135,6 +136,16 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
             if unwanted:
                 raise AssertionError(f"the built collection holds {', '.join(sorted(unwanted))}: see build_ignore in galaxy.yml")
 
+        def create(definition: str) -> Command:
+            return run("ansible-builder", "create", "--file", definition, "--context", str(at.scratch / "context"))
+
+        def dependencies() -> None:
+            """What the installed collection asks of an execution environment, beside ansible-core: nothing."""
+            done = subprocess.run(["ansible-builder", "introspect", str(installed)], capture_output=True, text=True, check=True)
+            found = [line for line in done.stdout.splitlines() if line and not line.startswith(("#", "---"))]
+            if found != ["python: []", "system: []"]:
+                raise AssertionError(f"an execution environment would need more than ansible-core: {found}")
+
         archive = built / f"plumbline-ssd-{_version(here)}.tar.gz"
         documented: list[Command] = []
         if modules_of(here):
@@ -148,6 +159,10 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
             Command(call=contents),
             *documented,
             run("ansible-playbook", "--syntax-check", "-i", "localhost,", PLAYBOOK, env=env, cwd=at.scratch),
+            # The files that an image is built of. Only the build itself would ask a registry.
+            create("meta/execution-environment.yml"),
+            create("tests/consumer/execution-environment.yml"),
+            Command(call=dependencies),
         ]
 
     def docs() -> list[Command]:
@@ -168,7 +183,7 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
         Stage("docs", "the documentation is valid and can be built", docs),
         Stage("licences", "every file has a licence that can be read by programs", lambda: [run("reuse", "lint", "--lines", cwd=at.root)]),
         Stage("changelog", "the changelog fragments are valid", lambda: [run("antsibull-changelog", "lint")]),
-        Stage("build", "build, install, and use by name what was installed", build),
+        Stage("build", "build, install, use by name what was installed, prepare an execution environment", build),
     ]
 
 

@@ -4,6 +4,9 @@
 A cell is measured in rounds that are spread over the whole time, with the other cells between them. One round is one value, the log
 of its rate; beside an incumbent it is four blocks, A B B A or B A A B, and the log of A's rate less that of B's, so that what both have
 in common falls out, and what changes steadily does too. The intervals are Student's over rounds, so a round may be as noisy as it likes within.
+
+Few rounds of a drive that has two rates may all be alike by chance, and their scatter then hides that it has two. So beside an incumbent each round
+is halved, A B and B A: the scatter of the halves shows it. The mean is the same, and of the two intervals the wider counts.
 """
 
 from __future__ import annotations
@@ -96,6 +99,13 @@ def _compare(against: str, ratio: Share, base: float, least: float, held_up: str
     return Against(against, ratio, base, least, verdict, "%s: %s %g" % (shown, words, least))
 
 
+def _beside(rounds: Sequence[CellRound]) -> Share:
+    """The ratio to an incumbent that was measured in turns: by whole rounds, and by halves of them, whichever says less."""
+    whole = interval([_log(one.own) - _log(one.base) for one in rounds], ERROR)
+    halves = interval([math.log(mine.rate) - math.log(other.rate) for one in rounds for mine, other in zip(one.own, one.base)], ERROR)
+    return Share(whole.share, min(whole.low, halves.low), max(whole.high, halves.high))
+
+
 def _held_up(reads: Sequence[ReadBlock], max_cpu: float) -> str:
     """What held the load up, if it was not the drive. Empty where it was."""
     busy = math.fsum(one.busy for one in reads) / len(reads)
@@ -114,7 +124,7 @@ def _comparisons(cell: Cell, rounds: Sequence[CellRound], wanted: Options, incum
     found = []
     if rounds[0].base:
         base = [_log(one.base) for one in rounds]
-        ratio = interval([mine - other for mine, other in zip(logs, base)], ERROR)
+        ratio = _beside(rounds)
         found.append(_compare("incumbent " + incumbent.name, ratio, _mean(base), LEAST_OF_DRIVE, held_up))
     if cell.name in wanted.former.rates:
         base = [math.log(rate) for rate in wanted.former.rates[cell.name]]

@@ -2,6 +2,7 @@
 """Measuring a drive, and an incumbent beside it, cell by cell. I/O.
 
 Without a serial nothing is written: every open is for reading. With one, the drive is held alone as long as it is written to.
+Each round of a cell is kept on the host when it is done. A measurement that was cut off goes on with the first that is missing.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Run
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio as measure_fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import judge, written_drive
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.judge import CellRound, ReadBlock, Sampled
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.kept_cells import KeptCells
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import FRESH, STEADY_CELL, Cell, cell_argv, cell_place, most_of_block
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.held_volumes import node_path
@@ -51,6 +53,7 @@ class AcceptanceResult(NamedTuple):
     workload: Dict[str, Any]
     read_bytes: int
     written_bytes: int
+    resumed: int
     wear: str
     seconds: float
     report: List[str]
@@ -86,10 +89,11 @@ def find_drives(nodes: Mapping[str, Node], device: str, incumbent: str, wanted: 
     return [nodes[devno] for devno in found]
 
 
-def blank_share(path: str, size: int, dice: random.Random) -> float:
-    """The share of sampled blocks that read as blank: all zeros, or all ones. One is drawn of each of equal pieces of the device."""
-    piece = size // _SAMPLES
-    windows = [(number * piece // _SAMPLE * _SAMPLE + dice.randrange(piece // _SAMPLE) * _SAMPLE, _SAMPLE) for number in range(_SAMPLES)]
+def blank_share(path: str, span: Span, dice: random.Random) -> float:
+    """The share of sampled blocks that read as blank: all zeros, or all ones. One is drawn of each of equal pieces of the span."""
+    piece = span.length // _SAMPLES
+    starts = (number * piece // _SAMPLE * _SAMPLE + dice.randrange(piece // _SAMPLE) * _SAMPLE for number in range(_SAMPLES))
+    windows = [(span.start + start, _SAMPLE) for start in starts]
     try:
         read = block_device.read_pieces(path, windows)
     except OSError as fault:
@@ -101,6 +105,7 @@ class Acceptance:
     """One measurement under way."""
 
     def __init__(self, nodes: List[Node], wanted: Options, dice: random.Random) -> None:
+        self.began = time.monotonic()
         self.fio = find_fio()
         self.nodes = nodes
         self.wanted = wanted
@@ -122,22 +127,36 @@ class Acceptance:
         """About how many seconds it takes."""
         return len(self.wanted.cells) * self.wanted.blocks * len(self.orders[0]) * (self.wanted.block_seconds + self.ramp)
 
-    def measure(self) -> Dict[str, List[CellRound]]:
-        """All rounds of all cells. Each goes through the cells in an order of its own."""
+    def measure(self, kept: KeptCells) -> None:
+        """All rounds of all cells that are not kept yet. Each goes through the cells in an order of its own."""
         fresh = [cell for cell in self.wanted.cells if cell.state == FRESH]
         others = [cell for cell in self.wanted.cells if cell.state != FRESH]
-        found = self._rounds(fresh)
-        if self.device is not None and others:
+        if self.device is not None and kept.filled and not self._is_full(self.device):
+            kept.restart()
+        self._rounds(fresh, kept)
+        if self.device is not None and others and not kept.filled:
             written_drive.empty(self.device)
             self.written_bytes += written_drive.fill(self.fio, self.device)
-        return {**found, **self._rounds(others)}
+            kept.add_fill(time.time(), **self._took())
+        self._rounds(others, kept)
 
-    def _rounds(self, cells: Sequence[Cell]) -> Dict[str, List[CellRound]]:
-        found: Dict[str, List[CellRound]] = {cell.name: [] for cell in cells}
-        for _round in range(self.wanted.blocks):
+    def _rounds(self, cells: Sequence[Cell], kept: KeptCells) -> None:
+        before = {name: len(rounds) for name, rounds in kept.rounds.items()}
+        for number in range(self.wanted.blocks):
             for cell in self.dice.sample(cells, len(cells)):
-                found[cell.name].append(self._round(cell))
-        return found
+                if number >= before[cell.name]:
+                    kept.add(cell.name, self._round(cell), time.time(), **self._took())
+
+    def _is_full(self, device: RawDevice) -> bool:
+        """Whether the drive still holds a fill. That nothing else is on it was proven when it was taken."""
+        return blank_share(device.node.path, discard.owned(device.node.size), self.dice) == 0
+
+    def _took(self) -> Dict[str, Any]:
+        """What was read, written and spent since this was last asked."""
+        now = time.monotonic()
+        took = {"read": self.read_bytes, "written": self.written_bytes, "seconds": round(now - self.began, 3)}
+        self.read_bytes, self.written_bytes, self.began = 0, 0, now
+        return took
 
     def _round(self, cell: Cell) -> CellRound:
         sides: Tuple[List[ReadBlock], List[ReadBlock]] = ([], [])
@@ -177,7 +196,6 @@ class Acceptance:
 
 def accept_drive(run: Runner, params: Mapping[str, Any], wanted: Options, check: bool) -> AcceptanceResult:
     """Measure the drive that a module's parameters name, and judge it. With *check* nothing of it is measured."""
-    began = time.monotonic()
     nodes = sysfs.read_nodes()
     found = find_drives(nodes, params["device"], params["incumbent"], wanted)
     work = Acceptance(found, wanted, random.Random())
@@ -190,10 +208,19 @@ def accept_drive(run: Runner, params: Mapping[str, Any], wanted: Options, check:
         if wanted.serial:
             written_drive.examine(run, found[0], wanted.serial)
         return _expected(work, shown, wear)
-    with work.held(run):
-        rounds = work.measure()
-        sides = [Sampled(node.name, blank_share(node_path(node), node.size, work.dice)) for node in found]
-    return _judged(work, rounds, shown, sides, wear, began)
+    with work.held(run), contextlib.closing(KeptCells([known_as(nodes, node) for node in found], wanted, time.time())) as kept:
+        work.measure(kept)
+        sides = [Sampled(node.name, blank_share(node_path(node), Span(0, node.size), work.dice)) for node in found]
+        kept.finish()
+    return _judged(work, kept, shown, sides, wear)
+
+
+def known_as(nodes: Mapping[str, Node], node: Node) -> str:
+    """By what a device is known in another call, and after a boot: its disks, and what of them it is. Empty where a disk has no identity."""
+    keys = [one.identity.key for one in disks_below(Observation(nodes=dict(nodes)), node.devno)]
+    if not keys or not all(keys):
+        return ""
+    return " ".join([*sorted(keys), str(node.size), "" if node.kind == "disk" else node.title or node.name]).strip()
 
 
 def _expected(work: Acceptance, shown: List[Dict[str, Any]], wear: str) -> AcceptanceResult:
@@ -202,13 +229,11 @@ def _expected(work: Acceptance, shown: List[Dict[str, Any]], wear: str) -> Accep
     names = " and ".join(map(node_path, work.nodes))
     plan = "check mode: nothing was measured. %s would be measured for about %.0f s: %s" % (names, work.expected, each)
     lines = [plan, wear] if wear else [plan]
-    return AcceptanceResult(INCONCLUSIVE, lines, [], shown[0], (shown[1:] or [{}])[0], {}, 0, 0, wear, 0.0, lines)
+    return AcceptanceResult(INCONCLUSIVE, lines, [], shown[0], (shown[1:] or [{}])[0], {}, 0, 0, 0, wear, 0.0, lines)
 
 
-def _judged(
-    work: Acceptance, rounds: Dict[str, List[CellRound]], shown: List[Dict[str, Any]], sides: List[Sampled], wear: str, began: float
-) -> AcceptanceResult:
-    wanted = work.wanted
+def _judged(work: Acceptance, kept: KeptCells, shown: List[Dict[str, Any]], sides: List[Sampled], wear: str) -> AcceptanceResult:
+    wanted, rounds, written = work.wanted, kept.rounds, kept.sum_of("written")
     drive, other = (sides + [Sampled()])[:2]
     cells_found = [judge.judge_cell(cell, rounds[cell.name], wanted, drive, other) for cell in wanted.cells]
     if wanted.steady:
@@ -217,8 +242,11 @@ def _judged(
     cells = [judge.cell_as_dict(one) for one in cells_found]
     loads = judge.headrooms(cells_found, wanted)
     ending = [judge.headroom_line(load, wanted) for load in loads]
-    if work.written_bytes:
-        ending.append("written: %s, %.2f of the drive; it was left blank" % (human(work.written_bytes), work.written_bytes / work.nodes[0].size))
+    if written:
+        ending.append("written: %s, %.2f of the drive; it was left blank" % (human(written), written / work.nodes[0].size))
+    if kept.kept:
+        ending.append("taken up again: %d of %d rounds were done before" % (kept.kept, wanted.blocks * len(wanted.cells)))
+    ending += [kept.problem] if kept.problem else []
     for side, told in zip(sides, shown):
         told["blank"] = round(side.blank, 3)
     return AcceptanceResult(
@@ -228,10 +256,11 @@ def _judged(
         drive=shown[0],
         incumbent=(shown[1:] or [{}])[0],
         workload=(loads or [{}])[0],
-        read_bytes=work.read_bytes,
-        written_bytes=work.written_bytes,
+        read_bytes=kept.sum_of("read"),
+        written_bytes=written,
+        resumed=kept.kept,
         wear=wear,
-        seconds=time.monotonic() - began,
+        seconds=kept.sum_of("seconds"),
         report=judge.report_acceptance(node_path(work.nodes[0]), other, drive, cells, [*ending, *reasons, "verdict: " + verdict]),
     )
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A blank drive that an acceptance writes to: what that costs it, its discard and its fill. I/O.
 
-Each sector of the loads ends with a mark that is always the same for a drive. So a drive on which a measurement was cut off is known again, and
-the next measurement begins with its discard. Whatever else is on a drive is refused.
+Each sector of the loads ends with a mark that is always the same for a drive. So a drive on which a measurement was cut off is known again: it is
+taken up, or discarded to begin anew. Whatever else is on a drive is refused.
 """
 
 from __future__ import annotations

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rounds of cells that are done, kept on the host, so that a measurement that was cut off goes on behind them. I/O.
+
+A file is named by the drive, and its first line says what was measured there: other drives, other cells or other blocks begin anew. So does a
+measurement that nobody took up for a day. What only judges the rates (floors, a workload, a record) may change meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.judge import CellRound, ReadBlock
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.backups import slug
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.line_file import LineFile
+
+DIRECTORY = "/var/lib/plumbline/acceptance"
+FORMAT = 1
+MOST_SECONDS = 86400  # since the last line
+_BUSY = "another acceptance of this drive is under way; wait for it"
+_FILLED = "filled"
+
+
+def options_digest(wanted: Options) -> str:
+    """Of all that the rates depend on."""
+    asked = [[[cell.name, cell.state] for cell in wanted.cells], wanted.blocks, wanted.block_seconds, wanted.serial]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+
+class KeptCells:
+    """What is done of a measurement. *rounds*: by cell; *read*, *written* and *seconds*: what they took."""
+
+    def __init__(self, drives: Sequence[str], wanted: Options, now: float) -> None:
+        """*drives*: by what each is known for good, the one that is measured first; an empty one is not known again, and then nothing is kept."""
+        self.problem = ""
+        self._head = {"format": FORMAT, "drives": list(drives), "options": options_digest(wanted)}
+        self._names = [cell.name for cell in wanted.cells]
+        self._lines: List[Mapping[str, Any]] = []
+        self._file: Optional[LineFile] = None
+        if all(drives):
+            self._file = LineFile(os.path.join(DIRECTORY, slug(drives[0]) + ".jsonl"), _BUSY)
+            self._take_up(now)
+        self.kept = len([one for one in self._lines if one["cell"] != _FILLED])
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def finish(self) -> None:
+        """All of it is done."""
+        if self._file is not None:
+            self._file.remove()
+
+    def restart(self) -> None:
+        """Forget all of it: the drive no longer holds what was left on it."""
+        self._lines, self.kept = [], 0
+        if self._file is not None:
+            self._file.empty()
+
+    @property
+    def rounds(self) -> Dict[str, List[CellRound]]:
+        found: Dict[str, List[CellRound]] = {name: [] for name in self._names}
+        for one in self._lines:
+            if one["cell"] != _FILLED:
+                found[one["cell"]].append(CellRound(*(tuple(map(_block, one[side])) for side in ("own", "base"))))
+        return found
+
+    @property
+    def filled(self) -> bool:
+        """Whether the drive was filled since it was discarded."""
+        return any(one["cell"] == _FILLED for one in self._lines)
+
+    def sum_of(self, key: str) -> Any:
+        """Of *read*, *written* or *seconds*."""
+        return sum(one[key] for one in self._lines)
+
+    def add(self, cell: str, done: CellRound, now: float, **took: Any) -> None:
+        self._keep({"cell": cell, "time": now, **took, **{side: [one._asdict() for one in blocks] for side, blocks in done._asdict().items()}})
+
+    def add_fill(self, now: float, **took: Any) -> None:
+        self._keep({"cell": _FILLED, "time": now, **took})
+
+    def _keep(self, record: Mapping[str, Any]) -> None:
+        """A record that cannot be kept ends no measurement: if that is cut off, it is taken up where the records end."""
+        try:
+            if self._file is not None:
+                if not self._lines:
+                    self._file.append(self._head)
+                self._file.append(record)
+        except OSError as fault:
+            self.problem = "%s: the rounds could not be kept: %s" % (self._file.path if self._file else "", fault.strerror or fault)
+            self.close()
+        self._lines.append(record)
+
+    def _take_up(self, now: float) -> None:
+        """The records of this measurement, if there are any that can be used. Of another one they are removed."""
+        try:
+            head, *lines = self._file.read() if self._file else [{}]
+            last = float(lines[-1]["time"])
+            self._lines = lines
+            if dict(head) == self._head and abs(now - last) <= MOST_SECONDS and self._is_sound():
+                return
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+            pass
+        self.restart()
+
+    def _is_sound(self) -> bool:
+        return all(self.sum_of(key) >= 0 for key in ("read", "written", "seconds")) and all(
+            one.rate > 0 and one.busy >= 0 for rounds in self.rounds.values() for each in rounds for one in (*each.own, *each.base)
+        )
+
+
+def _block(record: Mapping[str, Any]) -> ReadBlock:
+    """A block as it was kept: JSON has no numbers as keys."""
+    bins = {int(key): int(count) for key, count in record["bins"].items()}
+    return ReadBlock(float(record["rate"]), bins, float(record["busy"]), float(record["busiest"]))
