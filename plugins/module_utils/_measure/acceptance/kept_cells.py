@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.judge import CellRound, ReadBlock
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.backups import slug
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.erasures import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.line_file import LineFile
 
 DIRECTORY = "/var/lib/plumbline/acceptance"
