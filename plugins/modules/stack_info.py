@@ -89,7 +89,9 @@ stacks:
       type: list
       elements: str
     not_followed:
-      description: Mappings whose bytes cannot be followed down to the disks, such as a thin pool. No layer above them is known to be aligned.
+      description:
+        - Mappings whose bytes cannot be followed down to the disks, such as a thin pool, and what nobody has opened or assembled, such as a closed LUKS
+          device. No layer above them is known to be aligned.
       type: list
       elements: str
 findings:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from labkit.audits import audit_host
 from labkit.bench import Bench, Disk, pool
 from labkit.harness import Harness
 from labkit.specs import assert_error, said, stack
@@ -83,6 +84,7 @@ def refused(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> Iterato
     try:
         with bench.untouched():
             result = harness.module("stack_plan", {"stacks": spec})
+            audit_host(harness)
         yield result
     finally:
         bench.clean()

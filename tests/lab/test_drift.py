@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from labkit.audits import audit_host
 from labkit.bench import Bench, Disk, pool
 from labkit.harness import Harness
 from labkit.specs import assert_error, said, stack
@@ -21,7 +22,7 @@ TYPE = "udevadm settle; sfdisk -q --force --no-reread --part-type {disk} 1 %s; u
 
 @dataclass(frozen=True)
 class Row:
-    """What is done to the stack, what undoes it, how the plan tells (refused, step, warned) and with which words, and stack_info's (level, layer)."""
+    """What is done to the stack, what undoes it, how the plan tells (refused, step, warned) and with which words, and the audit's (level, layer)."""
 
     change: str
     undo: str
@@ -63,11 +64,13 @@ def built(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> Iterator[
 
 
 def reads(bench: Bench, harness: Harness, spec: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The plan, and (level, layer) of stack_info's findings, with the disks not written to."""
+    """The plan, which the audit tells as well, and (level, layer) of the audit's findings, with the disks not written to."""
     with bench.untouched():
         plan = harness.module("stack_plan", {"stacks": [spec]})
-        info = harness.module("stack_info", {})
-    return plan, [(finding["level"], finding["layer"]) for finding in info["findings"]]
+        audit = audit_host(harness, stacks=[spec])
+    drift, findings = audit["stack_plan"], audit["stack_info"]["findings"]
+    assert (drift.get("failed", False), drift.get("steps", [])) == (plan["failed"], plan.get("steps", [])), (said(plan), said(drift))
+    return plan, [(finding["level"], finding["layer"]) for finding in findings]
 
 
 @pytest.mark.parametrize("name", ROWS)

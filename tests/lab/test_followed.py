@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""stack_info on mappings of every kind: each segment, each level and each leg is judged, and what cannot be followed is never called aligned."""
+"""stack_info and the audit on mappings of every kind: each segment, each level and each leg is judged, and what cannot be followed is never called aligned."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from labkit.audits import read_stacks
 from labkit.bench import Bench, Disk, pool
 from labkit.harness import Harness
-from labkit.specs import said
 
 DISKS = pool(map(str, range(4)), min_io_size=16384, size="160MiB")  # flash with pages of 16 KiB
 
@@ -117,14 +117,11 @@ ROWS = {
 
 @pytest.fixture
 def found(request: pytest.FixtureRequest, bench: Bench, harness: Harness, disks: dict[str, Disk]) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """A row, and what stack_info says of its disks, which it does not write to."""
+    """A row, and what stack_info and the audit say of its disks."""
     row, paths = ROWS[request.param], [disk.path for disk in disks.values()]
     harness.must(row.make.format(*paths))
     try:
-        with bench.untouched():
-            info = harness.module("stack_info", {"devices": paths})
-        assert not info["failed"], said(info)
-        yield row, info
+        yield row, read_stacks(bench, harness, paths)
     finally:
         harness.must(row.undo.format(*paths))
 

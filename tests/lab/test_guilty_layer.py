@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from labkit.audits import read_stacks
 from labkit.bench import Bench, Disk, pool
 from labkit.harness import Harness
 from labkit.specs import errors, said
@@ -124,8 +125,7 @@ def reader(bench: Bench, harness: Harness) -> Iterator[Callable[[str], Read]]:
             disks = {one: [plugged[leg["name"]] for leg in legs] for one, legs in declared.items()}
             for one, legs in disks.items():
                 harness.must(ROWS[one].make.format(*(disk.path for disk in legs)))
-            with bench.untouched():
-                done[name] = Read(harness.module("stack_info", {"devices": [disk.path for legs in disks.values() for disk in legs]}), disks)
+            done[name] = Read(read_stacks(bench, harness, [disk.path for legs in disks.values() for disk in legs]), disks)
         return done[name]
 
     yield read

@@ -110,7 +110,7 @@ def test_hostile_specs_on_hostile_devices(bench: Bench, harness: Harness, on: di
 def test_every_device_is_shown_and_none_is_touched(bench: Bench, harness: Harness, on: dict[str, Disk], figure: Callable[..., None]) -> None:
     cases = 0
     with bench.untouched():
-        for module in ("device_info", "stack_info"):
+        for module in ("device_info", "stack_info", "audit"):
             result = harness.module(module, {})
             assert not result["failed"], said(result)
             printable(result)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from labkit.audits import audit_host
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness
 from labkit.specs import assert_refused, said, stack
@@ -29,6 +30,7 @@ def namespaces(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> Iter
 def test_two_namespaces_of_one_ssd_are_refused(bench: Bench, harness: Harness, namespaces: list[Disk]) -> None:
     with bench.untouched():
         assert_refused(harness, [paths_of(namespaces)], REFUSAL, "accept: [shared_controller]")
+        audit_host(harness)
 
 
 def test_accepted_they_are_planned_and_partitioned(harness: Harness, namespaces: list[Disk]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from labkit.audits import audit_host
 from labkit.bench import Bench, Disk, pool
 from labkit.contents import KINDS, SHORT
 from labkit.harness import Harness, HarnessError
@@ -125,6 +126,7 @@ def test_foreign_contents_are_refused_and_left_alone(
             device = disk.part() if case.place == "partition" else disk.path
             assert_error(harness.module("offset_sweep", {"device": device, "write": True}))
             assert_error(harness.module("throughput", {"volumes": [device], "write": True}))
+        audit_host(harness)
     assert digests(bench, used) == before
     figure("occupied", contents=len(batch), not_refused=0, write_requests=0, digests_changed=0)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from labkit.audits import audit_host
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness
 from labkit.specs import assert_refused, said, stack
@@ -27,6 +28,7 @@ def test_xfs_on_the_disk_and_in_partitions(bench: Bench, harness: Harness, disks
     )
     with bench.untouched(disk, inside, sixty3):
         result = assert_refused(harness, [stack([one], "separate", name=name) for name, one in (("a", disk), ("b", inside), ("c", sixty3))])
+        audit_host(harness)
     for one, words in ((disk, "xfs filesystem at byte 0 [signature]"), (inside, f"{inside.kernel}1 carries"), (sixty3, "MBR partition table")):
         lines = [line for line in result["reasons"] if f"device {one.kernel} " in line]
         assert any(words in line for line in lines), said(result)

@@ -27,7 +27,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge.layers import
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.link import judge_links
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_durability import judge_durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.trim_path import judge_trim_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Node, Observation, Table, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Node, Observation, Signature, Table, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import (
     levels_below,
     nearest_stripings,
@@ -83,7 +83,23 @@ def view(seen: Observation, devno: str) -> View:
     findings += [one for member in members for one in judge_trim_path(seen, member, mounts[0] if mounts and member == devno else None)]
     durability, accepted = judge_durability(seen, devno, mounts[0] if mounts else None)
     blind = tuple(title_of(node) for one in members for node in not_followed(seen, one))
+    if signature and _is_closed(seen, devno, signature):
+        blind += (title_of(top),)
+        found = "it is a %s that is not open: what lies in it is not seen, and not known to be aligned" % signature.type
+        findings.append(Finding(WARNING, KINDS.get(top.kind, top.kind), title_of(top), found, "it open or assembled, where alignment is to be proven"))
     return View(title_of(top), devno, tuple(layers), tuple(findings + durability), mounts[0].target if mounts else "", tuple(accepted), blind)
+
+
+# By libblkid's words: of the usage "other" only swap is all there is.
+_CONTAINERS = ("raid", "crypto", "other")
+_POOLS = ("zfs_member", "oracleasm")  # whatever libblkid says that they are for
+
+
+def _is_closed(seen: Observation, devno: str, signature: Signature) -> bool:
+    """Whether something is made in a device that nobody has opened or assembled: a member of an array, a pool or a cache, an encrypted device."""
+    if seen.pv(devno) or devno in seen.swaps or signature.type == "swap" or seen.children(devno):
+        return False
+    return signature.usage in _CONTAINERS or signature.type in _POOLS
 
 
 def judge_phase(layers: Sequence[Layer]) -> List[Finding]:

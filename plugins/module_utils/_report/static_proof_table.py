@@ -24,6 +24,8 @@ def view_report(view: View) -> List[str]:
     lines += ["  accepted: %s" % line for line in view.accepted]
     if view.not_followed:
         lines.append("  not followed above %s: nothing there is known to be aligned" % ", ".join(view.not_followed))
+    elif view.layers and view.layers[-1].kind == "table":
+        lines.append("  a partition table, and nothing on it: there is nothing to be aligned")
     elif not any(finding.level == ERROR and finding.layer not in DURABILITY for finding in view.findings):
         everywhere = all(leg.aligned for layer in view.layers for leg in layer.legs)
         lines.append("  aligned: every layer on every leg" if everywhere else "  aligned: the data on every leg, though not every layer")

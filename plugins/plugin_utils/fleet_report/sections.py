@@ -10,7 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes im
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.charts import Bar, bar_chart, heat_map, stacked_bars
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet, Group, grouped, host_words
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, LEVELS, MEANS, MISSING, NONE, OK, rank
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, LEVELS, MEANS, MISSING, NONE, OK, UNKNOWN, rank
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import (
     Html,
     bullets,
@@ -23,7 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup 
     table,
 )
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT, HostReport, Measured
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_number, counted, dicts, percent, words
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_list, as_number, counted, dicts, percent, words
 
 ROWS = 100  # of a table over all hosts
 PLOTTED = 30  # bars of a chart
@@ -147,6 +147,9 @@ def proof(fleet: Fleet, names: Names) -> Html:
             off = sum(leg.get("aligned") is False for leg in legs)
             level = host.levels.get("alignment", NONE) if off else OK
             told = f"{off} of {counted(len(legs), 'leg')} off" if off else f"{counted(len(legs), 'leg')} on the grain"
+            blind = ", ".join(words(one) for one in as_list(stack.get("not_followed")))
+            if blind:
+                level, told = level if off else UNKNOWN, f"{told}, not followed above {blind}"
             stacks.append((level, (names[host.host], words(stack.get("name")), words(stack.get("mount")), chip(level), told)))
     measured = [(host.host, one) for host in fleet.hosts for one in host.measured if one.measure != "fstrim_proof"]
     parts: list[object] = [

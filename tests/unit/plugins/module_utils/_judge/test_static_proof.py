@@ -511,6 +511,37 @@ def test_what_is_of_no_known_kind_is_listed():
     assert [finding.level for finding in found.findings] == ["warning"] and found.not_followed == ("nbd0",)
 
 
+@pytest.mark.parametrize(
+    ("kind", "usage", "closed"),
+    [
+        ("linux_raid_member", "raid", True),
+        ("LVM2_member", "raid", True),
+        ("crypto_LUKS", "crypto", True),
+        ("bcache", "other", True),
+        ("zfs_member", "filesystem", True),
+        ("oracleasm", "database", True),
+        ("swap", "other", False),
+        ("xfs", "filesystem", False),
+    ],
+)
+def test_what_nobody_has_opened_is_not_followed(kind, usage, closed):
+    """An array's member that is not assembled, a closed LUKS device: where what is in it begins is not known."""
+    host = Host()
+    part = host.part(host.disk(size=GIB), MIB, GIB - 2 * MIB, name="data")
+    host.seen.signatures[part] = [Signature(kind, usage, 0)]
+    found = view(host.seen, part)
+    assert bool(found.not_followed) is closed and [finding.level for finding in found.findings] == ["warning"] * closed
+    assert any(line.startswith("  aligned:") for line in view_report(found)) is not closed
+    assert not closed or "it is a %s that is not open" % kind in found.findings[0].text
+
+
+def test_a_table_alone_is_not_called_aligned():
+    host = Host()
+    disk = host.disk(size=GIB)
+    host.seen.signatures[disk] = [Signature("gpt", "partition-table", 512)]
+    assert view_report(view(host.seen, disk))[-1] == "  a partition table, and nothing on it: there is nothing to be aligned"
+
+
 def test_a_filesystem_on_bcache():
     host = Host()
     disk = host.disk(limits=K4)

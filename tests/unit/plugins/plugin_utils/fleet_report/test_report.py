@@ -68,6 +68,14 @@ def test_a_check_beside_the_fault_is_well():
         )
 
 
+@pytest.mark.parametrize(("blind", "words"), [(["v-thin"], "1 leg on the grain, not followed above v-thin"), ([], "1 leg on the grain")])
+def test_a_stack_that_is_not_followed_is_not_shown_as_right(blind, words):
+    stack = {"name": "v-lv", "not_followed": blind, "layers": [{"layer": "device", "names": ["sda"], "legs": [{"device": "sda", "aligned": True}]}]}
+    page = render_html(make_fleet([{"host": "a", "stack_info": {"stacks": [stack]}}], [], "t", ""))
+    (row,) = [line for line in re.findall("<tr.*?</tr>", page, re.DOTALL) if words in line and "v-lv" in line]
+    assert ("unknown" in row) is bool(blind), row
+
+
 @pytest.mark.parametrize(
     ("record", "check", "level", "words"),
     [
