@@ -40,6 +40,13 @@ class LineFile:
 
     def read(self) -> List[Mapping[str, Any]]:
         """The records of all whole lines. Raises ValueError where they are none."""
+        records = [json.loads(line) for line in self.whole_lines().decode("ascii").splitlines()]
+        if not all(isinstance(one, dict) for one in records):
+            raise ValueError("a line is no mapping")
+        return records
+
+    def whole_lines(self) -> bytes:
+        """The text of all whole lines."""
         os.lseek(self._fd, 0, os.SEEK_SET)
         text = b""
         while True:
@@ -50,10 +57,7 @@ class LineFile:
         whole = text[: text.rfind(b"\n") + 1]
         if len(whole) < len(text):
             os.ftruncate(self._fd, len(whole))
-        records = [json.loads(line) for line in whole.decode("ascii").splitlines()]
-        if not all(isinstance(one, dict) for one in records):
-            raise ValueError("a line is no mapping")
-        return records
+        return whole
 
     def empty(self) -> None:
         os.ftruncate(self._fd, 0)

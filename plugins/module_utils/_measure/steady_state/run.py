@@ -11,12 +11,7 @@ is a window of 1 %, kept while the process goes on.
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import fcntl
-import json
 import math
-import os
 from typing import Any, Callable, Dict, List, Mapping
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
@@ -25,6 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import ROUND_SHARE, RUNNING, LoadRound, Steady
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, PASSES, Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds, parse_records
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.line_file import LineFile
 
 FORMAT = 1
 _FOREIGN = 0.02  # of the capacity: what the drive may count beyond our rounds, by the units of its counter
@@ -70,7 +66,7 @@ class SteadyRun:
         self.path, self.capacity, self.backend, self.options = path, capacity, backend, options
         self._head = {"format": FORMAT, "drive": drive, "capacity": capacity, "options": dict(options._asdict())}
         self.records: List[Dict[str, Any]] = []
-        self._fd = _open_locked(path)
+        self._file = LineFile(path, "another process has this run; wait for it")
         try:
             self._take_up()
         except BaseException:
@@ -78,7 +74,7 @@ class SteadyRun:
             raise
 
     def close(self) -> None:
-        os.close(self._fd)
+        self._file.close()
 
     @property
     def rounds(self) -> Rounds:
@@ -145,26 +141,15 @@ class SteadyRun:
         return {"written": counters.get("host_bytes_written"), "counters": {name: counters[name] for name in COUNTERS if name in counters}}
 
     def _keep(self, record: Dict[str, Any]) -> None:
-        """One line, on the disk. What could be written of it in part only is taken back."""
-        end = os.lseek(self._fd, 0, os.SEEK_END)
-        line = (json.dumps(record, sort_keys=True, allow_nan=False) + "\n").encode()
         try:
-            if os.write(self._fd, line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(self._fd)
+            self._file.append(record)
         except OSError as fault:
-            with contextlib.suppress(OSError):  # a part of a line is left out by whoever reads it
-                os.ftruncate(self._fd, end)
             raise PlumblineError("%s: a round could not be kept: %s; make room, and take the run up again" % (self.path, fault.strerror or fault)) from fault
         if record["step"] != "head":
             self.records.append(record)
 
     def _take_up(self) -> None:
-        text = _read_all(self._fd)
-        whole = text[: text.rfind(b"\n") + 1]
-        if len(whole) < len(text):  # the line that a killed process was writing
-            os.ftruncate(self._fd, len(whole))
-        lines = parse_records(whole, self.path)
+        lines = parse_records(self._file.whole_lines(), self.path)
         if not lines:
             self._keep({"step": "head", **self._head})
             return
@@ -190,27 +175,3 @@ class SteadyRun:
         beyond = now - self.records[known]["written"] - ours
         if beyond > (ROUND_SHARE + _FOREIGN) * self.capacity:
             raise PlumblineError("%s: %d bytes were written to the drive since the run was interrupted; remove the file to begin anew" % (self.path, beyond))
-
-
-def _open_locked(path: str) -> int:
-    try:
-        os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as fault:
-        raise PlumblineError("%s: the run cannot be kept there: %s" % (path, fault.strerror or fault)) from fault
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as fault:
-        os.close(fd)
-        raise PlumblineError("%s: another process has this run; wait for it" % path) from fault
-    return fd
-
-
-def _read_all(fd: int) -> bytes:
-    os.lseek(fd, 0, os.SEEK_SET)
-    found = b""
-    while True:
-        piece = os.read(fd, 1 << 20)
-        if not piece:
-            return found
-        found += piece

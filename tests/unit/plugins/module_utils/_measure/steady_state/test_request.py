@@ -14,7 +14,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import ROUND_SHARE, WINDOW
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, WINDOW_FILLS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry, partition_end
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.stack_addresses import partition_end
 
 TB = 10**12
 ASKED = {key: option.get("default") for key, option in request.ARGUMENTS.items()}

@@ -14,6 +14,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import RUNNING, STEADY, LoadRound
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.run import Backend, SteadyRun
+from ansible_collections.plumbline.ssd.plugins.module_utils._records import line_file
 
 CAPACITY = 1_000_003  # no multiple of a round
 KILLS = 48
@@ -113,7 +114,7 @@ def in_child(place, drive, kill_at):
 
         def trace(frame, event, _argument):
             nonlocal lines
-            if frame.f_code.co_filename != module.__file__:
+            if frame.f_code.co_filename not in (module.__file__, line_file.__file__):
                 return None
             if event == "line":
                 lines += 1
@@ -285,9 +286,9 @@ def test_a_full_filesystem_loses_one_round(place, drive, monkeypatch, fails):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.os, "write", full)
+        patch.setattr(line_file.os, "write", full)
         if fails == "fsync":
-            patch.setattr(module.os, "fsync", failing)
+            patch.setattr(line_file.os, "fsync", failing)
         with pytest.raises(PlumblineError, match="No space left"):
             one.advance()
     one.close()
@@ -367,7 +368,7 @@ def test_a_full_filesystem_ends_a_picture_and_the_next_start_goes_on(place, driv
         return real(fd, data) if count[0] < 50 else real(fd, data[:3])
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.os, "write", full)
+        patch.setattr(line_file.os, "write", full)
         with pytest.raises(PlumblineError, match="No space left"):
             one.run()
     one.close()
