@@ -105,9 +105,15 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
         result = explained(self._ask(task_vars))
-        if self._task.args.get("fail_if", "never") != "never" and (result.get("failed") or not result.get("changed") or self._task.check_mode):
+        if self._task.args.get("fail_if", "never") != "never" and (result.get("failed") or self._is_shown(result)):
             print_report(self._display, task_vars["inventory_hostname"], result.pop("report", []) if result.get("failed") else result.get("report"))
         return result
+
+    def _is_shown(self, result):
+        """Whether the report is printed of a plan that did not fail: of one that is carried out, the steps speak."""
+        verify = self._task.args.get("verify")
+        whole = not isinstance(verify, dict) or verify.get("show", "full") == "full"
+        return whole and (not result.get("changed") or self._task.check_mode)
 
     def _ask(self, task_vars):
         arguments = dict(self._task.args)

@@ -15,7 +15,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements 
 
 POLICIES = ("unproven", "always", "never")
 INCONCLUSIVE = ("fail", "warn")
-_KEYS = ("policy", "inconclusive", "fetch", *MEASUREMENTS)
+SHOW = ("full", "summary")
+_KEYS = ("policy", "inconclusive", "fetch", "show", *MEASUREMENTS)
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {measure: {} for measure in MEASUREMENTS}
 # A type of an argument spec: what YAML makes of it, and the word for it.
 _TYPES: Mapping[str, Tuple[Tuple[type, ...], str]] = {
@@ -34,6 +35,7 @@ class Verify(NamedTuple):
     policy: str = "unproven"
     inconclusive: str = "fail"
     fetch: str = ""
+    show: str = "full"
     # The options that were given, by measurement. A measurement that is missing here is switched off.
     measures: Mapping[str, Mapping[str, Any]] = _DEFAULTS
 
@@ -51,6 +53,7 @@ def read_verify(raw: Any) -> Verify:
         policy=choice(entry.get("policy", "unproven"), POLICIES, "plumbline_verify.policy"),
         inconclusive=choice(entry.get("inconclusive", "fail"), INCONCLUSIVE, "plumbline_verify.inconclusive"),
         fetch=fetch,
+        show=choice(entry.get("show", "full"), SHOW, "plumbline_verify.show"),
         measures={measure: _read_options(measure, entry.get(measure, {})) for measure in MEASUREMENTS if entry.get(measure) is not False},
     )
 

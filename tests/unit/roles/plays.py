@@ -56,7 +56,7 @@ def prepare(place, answers_of, **variables):
         hosts[name] = {"ansible_python_interpreter": str(folder / "python")}
     given = {"ansible_connection": "local", "ansible_pipelining": True, **variables}
     (place / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": given}}))
-    (place / "ansible.cfg").write_text("[defaults]\nretry_files_enabled = False\n")
+    (place / "ansible.cfg").write_text("[defaults]\nretry_files_enabled = False\ncallbacks_enabled = plumbline.ssd.fleet_summary\n")
 
 
 def _folder(place, name):

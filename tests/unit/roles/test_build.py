@@ -37,7 +37,7 @@ def plan(*steps, due=False, missing=(), released="", run=RUN, look=False):
     """What stack_plan returns."""
     proof = {"stack": "pgdata", "due": due, "bare": [], "volumes": [{"stack": "pgdata", "volume": "data", "device": "/dev/pgdata/data", "path": "/data"}]}
     lease = {"run": run, "digest": "d" * 64} if steps else {}
-    verify = {"fetch": "", "inconclusive": "fail", "measures": {"offset_sweep": {}}}
+    verify = {"fetch": "", "inconclusive": "fail", "show": "full", "measures": {"offset_sweep": {}}}
     planned = {"changed": bool(steps), "steps": [STEPS[step] for step in steps], "missing_packages": list(missing), "lease": lease, "released": released}
     health = {"due": look, "state": "", "stacks": [{"name": "pgdata", "devices": ["/dev/nvme0n1"]}] if look else []}
     return {**planned, "health": health, "proofs": [proof], "verify": verify, "report": ["a report"], "findings": []}
@@ -118,6 +118,23 @@ def test_what_is_called_in_which_order(played, name):
     assert (counts.group(1) == "0") is good, said
     if "run_lease" in expected:
         assert calls[name][-1][1]["run"] == RUN
+
+
+def test_the_run_is_summed_up(played):
+    """By the callback plugin: how the hosts ended, then what is wrong, alike of several hosts once."""
+    _head, _banner, lines = played[1].rpartition("PLUMBLINE ")
+    failed = sum(not good for _answers, good, _expected in CASES.values())
+    first, *others = lines.splitlines()[1:]
+    assert first.startswith(f"{len(CASES)} hosts: ") and f", {failed} failed" in first, first
+    assert len(others) <= 9 and any(re.match(r"failed: \w+ and \d more: .*broken", line) for line in others), others
+
+
+@pytest.mark.parametrize("show, shown", [("full", True), ("summary", False)])
+def test_a_summary_takes_the_place_of_the_report(tmp_path, show, shown):
+    answers = {"db07": {**ANSWERS, "stack_plan": [plan()]}}
+    code, said, _calls = plays.play(tmp_path, answers, PROVISION, plumbline_stacks=[{"name": "pgdata"}], plumbline_verify={"show": show})
+    assert code == 0 and ("[db07]\n  a report" in said) is shown, said
+    assert "1 host: 1 as asked" in said
 
 
 def test_tools_that_are_missing_after_the_installation(played):
