@@ -30,6 +30,7 @@ ANSIBLE_PAGES = {
     "action_plugins": "plugins/action.html",
     "ansible_collections.ansible.posix.mount_module": "collections/ansible/posix/mount_module.html",
     "ansible_configuration_settings": "reference_appendices/config.html",
+    "callback_plugins": "plugins/callback.html",
     "common_return_values": "reference_appendices/common_return_values.html",
 }
 
