@@ -278,7 +278,9 @@ def test_var_is_full(harness: Harness, drive: Disk) -> None:
     try:
         started(harness, drive, max_fills=20.0, precision=0.1)
         until_loaded(harness, drive, 1)
-        harness.must(f"cat /dev/zero > {home}/full 2> /dev/null || sync; test $(df --output=avail {home} | tail -n 1) -eq 0")
+        # Blocks that ext4 had promised and did not need come back with a sync, so once may not be enough.
+        full = f"test $(df --output=avail {home} | tail -n 1) -eq 0"
+        harness.must(f"for turn in 1 2 3 4 5; do cat /dev/zero >> {home}/full 2> /dev/null || sync; {full} && break; done; {full}")
         found = finished(harness, drive)
         assert found["state"] == "failed" and "\n" not in found["fault"], found
         assert "a round could not be kept: No space left on device; make room, and take the run up again" in found["fault"], found["fault"]
@@ -294,6 +296,7 @@ def test_var_is_full(harness: Harness, drive: Disk) -> None:
         harness.run(f"systemctl stop 'plumbline-steady-*'; umount {home}; rm -f /run/var.img")
 
 
+@pytest.mark.long(minutes=3)
 def test_a_drive_that_throttles(bench: Bench, harness: Harness, drive: Disk) -> None:
     """It slows itself down in the middle of the windows: no steady state, in one line. So slow a run can be ended as well."""
     try:
