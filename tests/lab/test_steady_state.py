@@ -149,6 +149,7 @@ def test_a_reboot_in_the_middle(bench: Bench, harness: Harness, drive: Disk) -> 
 
 
 ALPHA = (96 * 1.125) / 94  # physical by loaded space, in MiB
+LOST = 0.1  # fills, in one kill on a busy host
 GUESSED = 0.04  # fills: blocks that the drive keeps free, and windows of 1 %
 
 
@@ -165,7 +166,8 @@ def test_a_picture_of_the_first_collapse(harness: Harness, disks: dict[str, Disk
     kinds = [one["step"] for one in rounds(harness)]
     assert kinds[:3] == ["head", "discard", "load"] and kinds[-1] == "freed" and kinds.count("resumed") == 1 and "fill" not in kinds, kinds
     print(found["first_collapse_fills"], found["report"])
-    assert abs(found["first_collapse_fills"] - ALPHA) <= GUESSED and abs(found["hidden_space"] - (ALPHA - 1)) <= GUESSED
+    # What was written between the last look at the kernel's count and the kill is not known, so the collapse seems to come earlier by that.
+    assert -LOST <= found["first_collapse_fills"] - ALPHA <= GUESSED and found["hidden_space"] == pytest.approx(found["first_collapse_fills"] - 1)
     assert found["period_fills"] is None and any("cut off 1 times before its first collapse" in one for one in found["doubts"]), found["doubts"]
     assert {"fills": found["first_collapse_fills"], "label": "first collapse"} in found["marks"]
     blank(harness, drive)
@@ -278,13 +280,14 @@ def test_var_is_full(harness: Harness, drive: Disk) -> None:
     try:
         started(harness, drive, max_fills=20.0, precision=0.1)
         until_loaded(harness, drive, 1)
-        # Blocks that ext4 had promised and did not need come back with a sync, so once may not be enough.
-        full = f"test $(df --output=avail {home} | tail -n 1) -eq 0"
-        harness.must(f"for turn in 1 2 3 4 5; do cat /dev/zero >> {home}/full 2> /dev/null || sync; {full} && break; done; {full}")
+        # cat ends where there is no room. Blocks that ext4 had promised and did not need come back with a sync; the rounds soon take what is left then.
+        fill = f"for turn in 1 2 3; do ! cat /dev/zero >> {home}/full 2> /dev/null; sync; done"
+        harness.must(fill)
         found = finished(harness, drive)
         assert found["state"] == "failed" and "\n" not in found["fault"], found
         assert "a round could not be kept: No space left on device; make room, and take the run up again" in found["fault"], found["fault"]
         before = rounds(harness)
+        harness.must(fill)
         assert_error(call(harness, "start", drive, max_fills=20.0, precision=0.1), "No space left on device")
         harness.must(f"rm {home}/full")
         assert started(harness, drive, max_fills=20.0, precision=0.1)["changed"]
