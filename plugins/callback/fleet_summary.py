@@ -24,7 +24,7 @@ author:
 """
 
 from ansible.plugins.callback import CallbackBase
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.run_summary import HostRun, outcome_of, summary_lines
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.run_summary import FAILED, UNREACHABLE, HostRun, outcome_of, summary_lines
 
 _PLANS = ("plumbline.ssd.stack_plan", "stack_plan")
 
@@ -60,7 +60,7 @@ class CallbackModule(CallbackBase):
         runs = []
         for host, plan in self._plans.items():
             outcome = outcome_of(stats.summarize(host), plan)
-            ended = outcome in ("failed", "unreachable")
+            ended = outcome in (FAILED, UNREACHABLE)
             runs.append(HostRun(host, outcome, self._faults.get(host, "") if ended else "", plan))
         lines = summary_lines(runs)
         if lines:

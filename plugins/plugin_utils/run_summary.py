@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import counted
 
 # Worst first.
 UNREACHABLE, FAILED, TO_DO, CHANGED, AS_ASKED = "unreachable", "failed", "with steps that remain", "changed", "as asked"
 _OUTCOMES = (UNREACHABLE, FAILED, TO_DO, CHANGED, AS_ASKED)
-_LEVELS = ("error", "warning")
+_LEVELS = (ERROR, WARNING)
 _MOST_LINES = 10
 _MOST_TEXT = 200  # characters of a message
 

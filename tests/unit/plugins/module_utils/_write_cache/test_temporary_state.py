@@ -232,7 +232,8 @@ def test_put_back_where_the_module_is_killed(tmp_path, number, group):
     module = os.fork()
     if module == 0:
         os.setsid()
-        signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None  # nohup(1) has SIGHUP ignored
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)  # nohup(1) has SIGHUP ignored
         with inverted_caches(drives.means(), ["a", "b"], True, 60):
             (tmp_path / "within").touch()
             time.sleep(60)
