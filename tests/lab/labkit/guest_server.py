@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import select
 import signal
 import sys
 import tempfile
@@ -99,18 +100,21 @@ def _become_child(work: Callable[[dict[str, Any]], None], call: dict[str, Any], 
 
 
 def _wait(child: int, deadline: float) -> int | None:
-    """The child's wait status; None where it had to be killed."""
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return status
-        time.sleep(0.002)
+    """The child's wait status; None where it had to be killed. Nothing wakes up meanwhile: the child would pay for it."""
+    handle = os.pidfd_open(child)
     try:
-        os.killpg(child, signal.SIGKILL)
-    except ProcessLookupError:  # it has not become the leader of its group yet
-        os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        ended = poll.poll(max(deadline - time.monotonic(), 0) * 1000)
+    finally:
+        os.close(handle)
+    if not ended:
+        try:
+            os.killpg(child, signal.SIGKILL)
+        except ProcessLookupError:  # it has not become the leader of its group yet
+            os.kill(child, signal.SIGKILL)
+    status = os.waitpid(child, 0)[1]
+    return status if ended else None
 
 
 def serve() -> None:

@@ -79,6 +79,7 @@ class FioDrive(Backend):
         self._node, self._load, self._mark = node, load, mark
         self._fio = find_fio()
         self._device: Optional[RawDevice] = None
+        self._said: Optional[Tuple[Mapping[str, int], Optional[int]]] = None  # by the drive, right behind the last round
         self.span = loaded_span(node.size, reserve)
 
     def hold(self, device: RawDevice) -> None:
@@ -121,7 +122,7 @@ class FioDrive(Backend):
         size, seconds = windows.rest()
         if size > 0:
             keep(LoadRound(size, seconds))
-        return read_round(text, ask_drive(self._node)[1])
+        return read_round(text, self._ask()[1])
 
     def _account(self) -> int:
         """Bytes written to the disk, as the kernel counts them."""
@@ -131,7 +132,13 @@ class FioDrive(Backend):
         return found.written
 
     def counters(self) -> Mapping[str, int]:
-        return ask_drive(self._node)[0]
+        said, self._said = self._said or ask_drive(self._node), None
+        return said[0]
+
+    def _ask(self) -> Tuple[Mapping[str, int], Optional[int]]:
+        """One question for a round: its temperature, and the counters that are kept with it."""
+        self._said = ask_drive(self._node)
+        return self._said
 
     def _round(self, place: fio.Place, load: RandomLoad, length: int, sequential: bool) -> LoadRound:
         """One round; it is begun again where fio was ended from outside."""
@@ -145,4 +152,4 @@ class FioDrive(Backend):
             except PlumblineError as fault:
                 if not left or _KILLED not in fault.msg:
                     raise
-        return read_round(text, ask_drive(self._node)[1])
+        return read_round(text, self._ask()[1])
