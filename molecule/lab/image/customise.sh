@@ -55,7 +55,7 @@ MaxSessions 64
 MaxStartups 100
 CONF
 
-# Background work that would disturb measurements or delay the boot.
+# Background work that would disturb measurements or delay the boot, and what no test needs.
 for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer man-db.timer \
     e2scrub_all.timer e2scrub_reap.service mdcheck_start.timer mdcheck_continue.timer \
     mdmonitor-oneshot.timer mdmonitor.service smartmontools.service smartd.service \
@@ -65,6 +65,8 @@ for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer man-db.
     prometheus-node-exporter-ipmitool-sensor.timer prometheus-node-exporter-mellanox-hca-temp.timer \
     prometheus-node-exporter-nvme.timer prometheus-node-exporter-smartmon.timer \
     postgresql.service systemd-networkd-wait-online.service systemd-pstore.service \
+    systemd-logind.service systemd-update-utmp.service systemd-update-utmp-runlevel.service systemd-random-seed.service \
+    lvm2-monitor.service dev-hugepages.mount dev-mqueue.mount sys-kernel-tracing.mount sys-fs-fuse-connections.mount \
     getty@tty1.service serial-getty@ttyS0.service; do
     ln -sf /dev/null "$root/etc/systemd/system/$unit"
 done

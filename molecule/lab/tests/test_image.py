@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import lzma
+import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,3 +74,14 @@ def test_cloud_seed_marks_the_guest() -> None:
     config = json.loads(body)
     assert config["users"][0]["ssh_authorized_keys"] == ["ssh-ed25519 AAAA"]
     assert {file["path"] for file in config["write_files"]} == {"/etc/plumbline-lab", "/usr/local/bin/counting-python"}
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, bytes])
+def test_the_kernel_is_taken_out_of_its_image(pack: Callable[[bytes], bytes]) -> None:
+    """One that is packed another way stays as it is."""
+    kernel = b"\x7fELF" + bytes(3000)
+    payload = pack(kernel) + len(kernel).to_bytes(4, "little")  # behind the packed kernel stands its length
+    whole = bytearray(3 * 512 + 0x100) + payload
+    whole[0x1F1] = 2
+    whole[0x248:0x250] = struct.pack("<II", 0x100, len(payload))
+    assert image.unpacked(bytes(whole)) == (kernel if pack is lzma.compress else bytes(whole))
