@@ -82,9 +82,9 @@ def record(what: str, say) -> tuple[dict[str, dict[str, str]], dict[str, float]]
     return answers, first
 
 
-def replayed(what: str, answers: dict[str, dict[str, str]], hosts: int, runs: int, say) -> dict[str, list[float]]:
-    """CPU seconds per further host of each playbook, one figure a turn."""
-    figures: dict[str, list[float]] = {who: [] for who in WHO}
+def replayed(what: str, answers: dict[str, dict[str, str]], hosts: list[int], runs: int, say) -> dict[str, dict[int, list[float]]]:
+    """CPU seconds per further host of each playbook, by the number of hosts, one figure a turn."""
+    figures: dict[str, dict[int, list[float]]] = {who: {count: [] for count in hosts} for who in WHO}
     with tempfile.TemporaryDirectory(prefix="plumbline-fleet-") as place:
         for who in WHO:
             folder = Path(place) / who
@@ -97,24 +97,25 @@ def replayed(what: str, answers: dict[str, dict[str, str]], hosts: int, runs: in
             for who in WHO if turn % 2 == 0 else reversed(WHO):
                 spent = {}
                 local = f"ansible_connection=local ansible_pipelining=true ansible_become=false ansible_python_interpreter={place}/{who}/replay"
-                for count in (1, hosts):
+                for count in (1, *hosts):
                     inventory = Path(place) / f"{count}.json"
                     names = {f"db{number:03}": {} for number in range(count)}
                     inventory.write_text(json.dumps({"all": {"hosts": names}}), encoding="utf-8")
                     spent[count] = play(*rerun(what, who), "-i", str(inventory), "--limit", "db*", "-e", local)
-                figures[who].append((spent[hosts] - spent[1]) / (hosts - 1))
-                say(f"turn {turn + 1}: {who}: 1 host {spent[1]:.2f} CPU s, {hosts} hosts {spent[hosts]:.2f} CPU s")
+                for count in hosts:
+                    figures[who][count].append((spent[count] - spent[1]) / (count - 1))
+                say(f"turn {turn + 1}: {who}: " + ", ".join(f"{count} host{'s' * (count > 1)} {seconds:.2f} CPU s" for count, seconds in spent.items()))
     return figures
 
 
 def main() -> None:
     words = argparse.ArgumentParser(prog="./plumbline bench fleet", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--what", choices=("provision", "audit"), default="provision", help="what is run on the fleet (default: provision)")
-    words.add_argument("--hosts", type=int, default=50, help="names that are answered (default: 50)")
+    words.add_argument("--hosts", type=int, nargs="+", default=[50], help="names that are answered (default: 50); the figures are those of the last number")
     words.add_argument("--runs", type=int, default=3, help="turns of each playbook (default: 3)")
     words.add_argument("--json", action="store_true", help="the figures as one JSON object, in the last line")
     options = words.parse_args()
-    if options.hosts < 2 or options.runs < 1:
+    if min(options.hosts) < 2 or options.runs < 1:
         words.error("--hosts: wanted at least 2; --runs: wanted at least 1")
     out = sys.stderr if options.json else sys.stdout
 
@@ -123,9 +124,12 @@ def main() -> None:
 
     provision.lab("up")
     answers, first = record(options.what, say)
-    figures = {who: statistics.median(values) for who, values in replayed(options.what, answers, options.hosts, options.runs, say).items()}
+    turns = replayed(options.what, answers, options.hosts, options.runs, say)
+    for count in options.hosts:
+        say(f"with {count} hosts: " + ", ".join(f"{who} {statistics.median(turns[who][count]):.4f} CPU s for each further host" for who in WHO))
+    figures = {who: statistics.median(turns[who][options.hosts[-1]]) for who in WHO}
     result = {
-        "hosts": options.hosts,
+        "hosts": options.hosts[-1],
         "cpu_per_host": round(figures["ours"], 3),
         "peer_cpu_per_host": round(figures["peer"], 3),
         "cpu_ratio": round(figures["ours"] / figures["peer"], 3),
