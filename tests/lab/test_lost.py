@@ -84,7 +84,7 @@ def test_it_is_refused_and_comes_back(bench: Bench, harness: Harness, disks: dic
 def test_a_volume_that_was_removed(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     spec = {"stacks": [stack(disks.values(), volumes=2)]}
     harness.build(spec["stacks"])
-    harness.must(f"head -c 67108864 /dev/urandom > {MOUNT}/table; sha256sum {MOUNT}/table > /run/pl-table; umount /pl/{VG}*; lvremove -q -y {VG}/vol0")
+    harness.must(f"head -c 268435456 /dev/urandom > {MOUNT}/table; sha256sum {MOUNT}/table > /run/pl-table; umount /pl/{VG}*; lvremove -q -y {VG}/vol0")
     with bench.untouched(*disks.values()):
         assert_error(harness.module("stack_plan", spec), "[data]", "an LV that was removed comes back with vgcfgrestore")
     listed = harness.must(f"vgcfgrestore --list {VG}")
