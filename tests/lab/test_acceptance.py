@@ -7,6 +7,7 @@ import json
 import math
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,22 @@ def test_the_rate_is_what_fio_says_by_itself(bench: Bench, harness: Harness, fil
     print(f"{alone}; the cell {cell['value']} ({cell['low']} to {cell['high']}), p50 {cell['p50_us']}")
     assert abs(math.log(cell["value"] / iops)) <= 0.03
     assert cell["p50_us"] == pytest.approx(median, rel=0.1)
+
+
+@pytest.mark.long(minutes=10)
+@pytest.mark.measured
+def test_two_equal_drives(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
+    """One of the same kind beside it: at most one false fail in forty runs."""
+    other = filled["bare"]
+    harness.must(FILL.format(other.path))
+    try:
+        with bench.untouched():
+            cells = [accept(harness, filled["new"], incumbent=other.by_id)["cells"][0] for _run in range(40)]
+    finally:
+        bench.clean(other)  # it holds nothing for the other tests
+    verdicts, ratios = Counter(cell["verdict"] for cell in cells), sorted(cell["ratio"] for cell in cells)
+    print(dict(verdicts), ratios[0], ratios[-1])
+    assert verdicts["fail"] <= 1, verdicts
 
 
 def test_a_mounted_drive_is_read_and_not_written(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
