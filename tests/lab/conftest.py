@@ -53,6 +53,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """A file stays on one machine, since its tests share their disks; the files with SATA disks stay together, since they share a boot."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            return "SATA" if "*SATA" in (config.rootpath / file).read_text(encoding="utf-8") else file
+
+    return Scheduling(config, log)
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Some of the tests may have none that measures, or none but those; all of them cannot."""
     if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and {"PLUMBLINE_CHANGED", "PLUMBLINE_PART"} & os.environ.keys():
@@ -69,8 +81,7 @@ def bench() -> Iterator[Bench]:
     harness.connect()
     machine.replace([])
     yield machine
-    machine.replace([])
-    harness.close()
+    machine.end()
 
 
 @pytest.fixture(scope="session")

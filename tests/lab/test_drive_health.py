@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from labkit.bench import Bench, Disk
+from labkit.bench import SATA, Bench, Disk
 from labkit.harness import ROOT, Harness
 from labkit.specs import said, stack
 from plumblab.errors import LabError
 from plumblab.qmp import Qmp
 
-BUSES = {"ata": "sata", "scsi": "scsi", "nvme": "nvme"}
-DISKS = [{"name": f"dh{kind}", "bus": bus, "size": "64MiB", "serial": f"DH{kind.upper()}1"} for kind, bus in BUSES.items()]
+DISKS = [*SATA, *({"name": f"dh{bus}", "bus": bus, "size": "64MiB", "serial": f"DH{bus.upper()}1"} for bus in ("scsi", "nvme"))]
 HOME = "/var/tmp/plumbline-smartctl"  # /run is mounted noexec
 KEPT = "/var/lib/plumbline/health"
 BENCH_FILES = ROOT / "tests/bench"
@@ -26,11 +25,9 @@ BITS = ("spare_low", "temperature", "unreliable", "read_only", "backup_failed")
 
 
 @pytest.fixture(scope="module")
-def drives(bench: Bench) -> Iterator[Bench]:
-    """One of each kind, which has to be there at boot, since QEMU plugs in no SATA disk."""
-    bench.replace(DISKS, restart=True)
-    yield bench
-    bench.down()
+def drives(bench: Bench, plugged: dict[str, Disk]) -> Bench:
+    """With drives of each kind."""
+    return bench
 
 
 def read(harness: Harness, *disks: Disk, tool: str = "", check: bool = False, **options: Any) -> dict[str, Any]:
@@ -65,8 +62,8 @@ def test_all_drives_of_the_host(harness: Harness, drives: Bench) -> None:
     with drives.untouched():
         result = read(harness)
     found = {drive["serial"]: drive for drive in result["drives"]}
-    for kind, protocol, failing in (("ata", "ATA", False), ("nvme", "NVMe", False)):
-        drive = found[drives.disks[f"dh{kind}"].serial]
+    for name, protocol, failing in (("sata0", "ATA", False), ("dhnvme", "NVMe", False)):
+        drive = found[drives.disks[name].serial]
         assert (drive["protocol"], drive["read"], drive["failing"], drive["source"]) == (protocol, True, failing, "smartctl"), drive
         assert drive["key"] and drive["temperature_celsius"] is not None
     scsi = found[drives.disks["dhscsi"].serial]
@@ -145,7 +142,7 @@ STAND_INS = {
     [*((what, 5) for what in STAND_INS), pytest.param("hang", 30, marks=pytest.mark.long)],  # 30 s is the default
 )
 def test_one_that_fails_is_one_finding_and_the_rest_are_judged(harness: Harness, drives: Bench, figure: Any, what: str, timeout: int) -> None:
-    disk, other = drives.disks["dhata"], drives.disks["dhnvme"]
+    disk, other = drives.disks["sata0"], drives.disks["dhnvme"]
     doing, words = STAND_INS[what]
     before = harness.seconds
     result = read(harness, disk, other, tool=f'case "$*" in *{disk.path}) {doing} ;; *) {REAL} ;; esac', timeout=timeout)
@@ -159,7 +156,7 @@ def test_one_that_fails_is_one_finding_and_the_rest_are_judged(harness: Harness,
 
 def test_a_replayed_drive(harness: Harness, drives: Bench) -> None:
     """A worn drive with media errors, on an old stack and on one to be built."""
-    disk = drives.disks["dhata"]
+    disk = drives.disks["sata0"]
     log = {"critical_warning": 0, "percentage_used": 100, "media_errors": 7, "power_on_hours": 20000, "available_spare": 90, "available_spare_threshold": 10}
     worn = {
         "smartctl": {"exit_status": 0},

@@ -8,24 +8,22 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from labkit.bench import Bench, Disk
+from labkit.bench import SATA, Bench, Disk
 from labkit.harness import Harness
 from labkit.specs import said
 
-PAGE = 64 << 10
+PAGE: int = SATA[-1]["simulated"]["page_size"]
 DISKS = [
     {"name": "pcie", "bus": "nvme", "size": "64MiB", "serial": "LINKPCIE"},
     {"name": "virtio", "bus": "scsi", "size": "64MiB", "serial": "LINKSCSI"},
-    {"name": "ahci", "bus": "sata", "size": "64MiB", "serial": "LINKSATA"},
-    {"name": "flash", "bus": "sata", "size": "192MiB", "serial": "LINKFLASH", "simulated": {"page_size": PAGE, "channels": 1, "transfer_us": 10}},
+    *SATA,
 ]
 
 
 @pytest.fixture(scope="module")
-def drives(bench: Bench) -> Iterator[dict[str, Disk]]:
-    """All of them, which have to be there at boot, since QEMU plugs in no SATA disk."""
-    yield bench.replace(DISKS, restart=True)
-    bench.down()
+def drives(plugged: dict[str, Disk]) -> dict[str, Disk]:
+    """All of them."""
+    return plugged
 
 
 def links(harness: Harness, *disks: Disk) -> dict[str, Any]:
@@ -68,7 +66,7 @@ def test_no_findings_on_any_bus(harness: Harness, drives: dict[str, Disk]) -> No
     (pcie,) = found["LINKPCIE"]["links"]
     assert (pcie["kind"], pcie["speed"], pcie["width"], pcie["below"], pcie["target"]) == ("PCIe", 2500, 1, False, {"speed": 2500, "width": 1})
     assert pcie["host"]["speed"] > 2500 and pcie["host"]["width"] > 1, "the root port can do more: who looks at it alone takes the drive for slow"
-    for serial in ("LINKSATA", "LINKFLASH"):
+    for serial in ("SATA0", "SATAFLASH"):
         (sata,) = found[serial]["links"]
         assert (sata["kind"], sata["host"]["speed"], sata["drive"]["speed"], sata["speed"], sata["below"]) == ("SATA", 1500, None, 1500, None)
     for disk in drives.values():
@@ -78,14 +76,14 @@ def test_no_findings_on_any_bus(harness: Harness, drives: dict[str, Disk]) -> No
 
 
 def test_a_port_that_the_kernel_slowed(harness: Harness, drives: dict[str, Disk]) -> None:
-    disk = drives["ahci"]
+    disk = drives["sata0"]
     (files,) = harness.must(f"echo {home(harness, disk)}/link*/ata_link/link*").split()
     with shown(harness, **{files + "/sata_spd_limit": "1.5 Gbps", files + "/hw_sata_spd_limit": "3.0 Gbps"}):
-        assert links(harness, disk)["LINKSATA"]["findings"] == [], "the controller can do no more than that"
+        assert links(harness, disk)["SATA0"]["findings"] == [], "the controller can do no more than that"
     caps = home(harness, disk) + "/host*/scsi_host/host*/ahci_host_caps"
     (caps,) = harness.must(f"echo {caps}").split()
     with shown(harness, **{files + "/sata_spd_limit": "1.5 Gbps", caps: "40341f05"}):
-        (found,) = links(harness, disk)["LINKSATA"]["findings"]
+        (found,) = links(harness, disk)["SATA0"]["findings"]
         assert (found["level"], found["layer"], found["name"]) == ("warning", "link", disk.kernel)
         assert "is the slow end, the kernel slowed it down after errors" in found["found"]
         result = plan(harness, disk)
@@ -113,7 +111,7 @@ def test_half_of_a_pcie_link_is_not_built_on(bench: Bench, harness: Harness, dri
 @pytest.mark.parametrize("speed, rate, bound", [("1.5", 130, True), ("3.0", 130, False)])
 def test_a_drive_that_fills_its_link(bench: Bench, harness: Harness, drives: dict[str, Disk], speed: str, rate: int, bound: bool) -> None:
     """A drive of 130 MB/s at two speeds of its link. One of 240 is in the unit tests: the emulated guest reads no faster than about 200."""
-    disk = drives["flash"]
+    disk = drives["sataflash"]
     bench.change(disk, read_us=PAGE // rate)
     (spd,) = harness.must(f"echo {home(harness, disk)}/link*/ata_link/link*/sata_spd").split()
     asked = {"volumes": [disk.by_id], "jobs": ["seq_read"], "span": "128MiB", "depth": 16, "block_seconds": 2, "max_seconds": 60}

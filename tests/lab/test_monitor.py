@@ -9,15 +9,12 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from labkit.bench import Bench, Disk
+from labkit.bench import SATA, Bench, Disk
 from labkit.harness import ROOT, Harness
 from labkit.specs import assert_error, said
 from plumblab.qmp import Qmp
 
-DISKS = [
-    {"name": "moata", "bus": "sata", "size": "64MiB", "serial": "MOATA1"},
-    {"name": "monvme", "bus": "nvme", "size": "64MiB", "serial": "MONVME1"},
-]
+DISKS = [*SATA, {"name": "monvme", "bus": "nvme", "size": "64MiB", "serial": "MONVME1"}]
 TEXTFILE = "/var/lib/prometheus/node-exporter"
 METRICS = TEXTFILE + "/plumbline.prom"
 DOCS = ROOT / "docs/monitoring"
@@ -35,13 +32,11 @@ OURS = "ls -d /usr/local/lib/plumbline /etc/systemd/system/plumbline-monitor.* /
 
 
 @pytest.fixture(scope="module")
-def drives(bench: Bench, harness: Harness) -> Iterator[Bench]:
-    """A SATA and an NVMe drive from the boot on, and a smartd that may start."""
-    bench.replace(DISKS, restart=True)
+def drives(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> Iterator[Bench]:
+    """SATA drives and an NVMe drive, and a smartd that may start."""
     harness.must(UNMASK)
     yield bench
     harness.must(MASK)
-    bench.down()
 
 
 def monitor(harness: Harness, check: bool = False, **options: Any) -> dict[str, Any]:
@@ -73,14 +68,14 @@ def test_it_is_put_there_once_and_taken_back(harness: Harness, drives: Bench) ->
         assert (first["changed"], first.get("warnings", [])) == (True, []), first
         again = monitor(harness)
         assert (again["changed"], again["diff"]) == (False, [])
-    nodes = {harness.must(f"realpath {drives.disks[name].path}") for name in ("moata", "monvme")}
+    nodes = {disk.path for disk in drives.disks.values()}
     assert all(path.startswith("/dev/disk/by-id/") for path in first["watched"])
-    assert {harness.must(f"realpath {path}") for path in first["watched"]} == nodes
+    assert {harness.must(f"realpath {path}").strip() for path in first["watched"]} == nodes
     assert "DEVICESCAN" not in harness.must("cat /etc/smartd.conf")
     harness.must("systemctl is-active plumbline-monitor.timer smartmontools.service")
     assert "/dev/disk/by-id/" in harness.must("journalctl -b -u smartmontools.service")
     text = harness.must(f"promtool check metrics < {METRICS} && cat {METRICS}")
-    for serial in ("MOATA1", "MONVME1"):
+    for serial in ("SATA0", "MONVME1"):
         assert f'serial="{serial}"' in text, text
     assert "plumbline_reading_success 1" in text and 'plumbline_drive_failing{drive="' in text
     changed = monitor(harness, interval=30, smartd=False)
@@ -140,7 +135,7 @@ def test_an_alert_fires_and_clears(harness: Harness, drives: Bench, prometheus: 
     try:
         drives.wait("curl -sS --fail 'http://127.0.0.1:9090/api/v1/query?query=plumbline_reading_success' | grep -q '\"1\"'", 120)
         found = ask(harness, "query?query=" + quote("plumbline_drive_failing"))["result"]
-        assert [one["value"][1] for one in found] == ["0", "0"] and all(set(one["metric"]) >= {"drive"} for one in found), found
+        assert [one["value"][1] for one in found] == ["0"] * len(DISKS) and all(set(one["metric"]) >= {"drive"} for one in found), found
         assert "PlumblineDriveFailing" not in alerts(harness)
         warn(drives, drives.disks["monvme"], 4)
         read_now(harness)

@@ -51,11 +51,11 @@ def paths_of(namespaces: list[Disk], **more: object) -> dict[str, object]:
 def test_namespaces_of_a_pci_controller(bench: Bench, harness: Harness) -> None:
     """The same with QEMU's own controller, which has to be there at boot: two boots."""
     shared = [{"name": f"q{number}", "bus": "nvme", "size": "64MiB", "serial": "QEMUSHARED", "controller": "ctrl0"} for number in range(2)]
-    disks = list(bench.replace(shared, restart=True).values())
+    disks = list(bench.replace(shared).values())
     try:
         with bench.untouched():
             assert_refused(harness, [paths_of(disks)], REFUSAL)
         plan = harness.module("stack_plan", {"stacks": [paths_of(disks, accept=["shared_controller"])]})
         assert not plan["failed"], said(plan)
     finally:
-        bench.replace([], restart=True)
+        bench.replace([])

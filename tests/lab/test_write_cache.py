@@ -8,19 +8,18 @@ without our rule. A new boot and a plugging come with the drive's default, which
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from labkit.bench import Bench, Disk
+from labkit.bench import SATA, Bench, Disk
 from labkit.caches import link, put, question, state
 from labkit.harness import HOME, Harness
 from labkit.specs import assert_error, assert_refused, said, stack
 from labkit.targets import fixed_scsi, nvme_target
 
-BUSES = {"ata": "sata", "scsi": "scsi", "nvme": "nvme"}
-KINDS = tuple(BUSES)
-DISKS = [{"name": f"wc{kind}{number}", "bus": bus, "size": "64MiB", "serial": f"WC{kind.upper()}{number}"} for kind, bus in BUSES.items() for number in (0, 1)]
+KINDS = ("ata", "scsi", "nvme")
+DISKS = [*SATA, *({"name": f"wc{bus}{number}", "bus": bus, "size": "64MiB", "serial": f"WC{bus.upper()}{number}"} for bus in KINDS[1:] for number in (0, 1))]
 DISKS.append({"name": "wcoff", "bus": "scsi", "size": "64MiB", "serial": "WCOFF", "write_cache": "off"})  # its default is off
 RULES = "/etc/udev/rules.d/90-plumbline-write-cache.rules"
 FILES = (
@@ -35,15 +34,13 @@ TOOLS = {"ata": "hdparm", "scsi": "sdparm", "nvme": "nvme-cli"}
 
 
 @pytest.fixture(scope="module")
-def drives(bench: Bench) -> Iterator[Bench]:
-    """All six, which have to be there at boot, since QEMU plugs in no SATA disk. `drives.disks` has them by name."""
-    bench.replace(DISKS, restart=True)
-    yield bench
-    bench.down()
+def drives(bench: Bench, plugged: dict[str, Disk]) -> Bench:
+    """`drives.disks` has them by name."""
+    return bench
 
 
 def disk_of(bench: Bench, kind: str, number: int = 0) -> Disk:
-    return bench.disks[f"wc{kind}{number}"]
+    return bench.disks[f"{'sata' if kind == 'ata' else 'wc' + kind}{number}"]
 
 
 def call(harness: Harness, *asked: tuple[Disk, str], check: bool = False, **options: Any) -> dict[str, Any]:

@@ -20,6 +20,12 @@ from .harness import HOME, Harness
 
 MIB = 1 << 20
 BATCH = 6
+# QEMU plugs in no SATA disk. The files of tests that need one declare these, so that one boot is enough for all of them.
+SATA = (
+    {"name": "sata0", "bus": "sata", "size": "64MiB", "serial": "SATA0"},
+    {"name": "sata1", "bus": "sata", "size": "64MiB", "serial": "SATA1"},
+    {"name": "sataflash", "bus": "sata", "size": "192MiB", "serial": "SATAFLASH", "simulated": {"page_size": 64 << 10, "channels": 1, "transfer_us": 10}},
+)
 SPARE = 4  # disks that stay plugged though a file of tests has no use for them: each plan reads all that there are
 
 
@@ -71,27 +77,40 @@ class Bench:
         with states.exclusive(self.paths):
             machine.up(self.paths, machine.Wish())
 
-    def replace(self, declarations: Sequence[Mapping[str, Any]], restart: bool = False) -> dict[str, Disk]:
-        """These disks, empty."""
+    def replace(self, declarations: Sequence[Mapping[str, Any]]) -> dict[str, Disk]:
+        """These disks, empty. The machine boots for them if those that cannot be plugged or pulled while it runs are others than before."""
         if process.running_pid(self.paths) is None:
-            if not declarations:
-                return {}
             self.up()
         self.clean()
-        if restart:
-            self.guest.close()
         wanted = [parse(dict(entry)) for entry in declarations]
+        fixed = [disk for disk in wanted if disk.boot_only]
+        if fixed != [disk for disk in machine.require_up(self.paths).disks() if disk.boot_only]:
+            self._boot_with(fixed)
         with states.exclusive(self.paths):
-            shown = plugging.replace(self.paths, wanted, True) if restart else self._replug(wanted)
+            shown = self._replug(wanted)
         self.disks = {name: Disk(name, at["device"], best_link(at["by_id"]), at["serial"]) for name, at in shown.items()}
         return self.disks
 
-    def down(self) -> None:
-        """The machine away with its root and its disks, which spares a boot where some of them cannot be unplugged; replace() boots it."""
+    def end(self) -> None:
+        """No disk stays; nor does the machine, if it has one that cannot be pulled."""
+        if any(disk.boot_only for disk in machine.require_up(self.paths).disks()):
+            self.guest.close()
+            with states.exclusive(self.paths):
+                machine.down(self.paths, keep=False)
+        else:
+            self.replace([])
+            self.guest.close()
+
+    def _boot_with(self, disks: list[LabDisk]) -> None:
+        """A new boot with the same root, and with no disks but these."""
+        self.guest.must("sync")
         self.guest.close()
         with states.exclusive(self.paths):
-            machine.down(self.paths, keep=False)
-        self.disks = {}
+            old = machine.require_up(self.paths).disks()
+            machine.power_cut(self.paths)
+            for disk in old:
+                storage.discard(self.paths, disk)
+            machine.up(self.paths, machine.Wish(), disks)
 
     def _replug(self, wanted: list[LabDisk]) -> dict[str, Any]:
         """Attach what is not there, a few disks at a time, since each new one keeps the guest's udev busy for a while.
