@@ -213,7 +213,6 @@ def lab_stages(at: Places, machines: int, chosen: Chosen, other_suite: str = "")
                 long=_says(declared, "long"),
             )
         )
-    # A test file stays on one machine, since its tests share their disks.
     shared = ("-n", str(machines), "--dist", "loadfile") if machines > 1 else ("-n", "0")
     tests = [
         Stage("lab-tests", "layouts, refusals and guilty layers in the machine", harness("-m", "not measured", *shared), machines=machines),

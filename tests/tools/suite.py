@@ -208,7 +208,8 @@ def stages_of(places: Places, asked: argparse.Namespace) -> list[Stage]:
         if not effect.everything:
             chosen = Chosen(effect.unit_tests(), effect.lab_tests(), [name for name in effect.changed if (places.root / name).is_file()])
     stages = [*static_stages(places, chosen), *lab_stages(places, asked.machines, chosen, SUITES[1] if asked.suite == SUITES[0] else "")]
-    stages.sort(key=lambda stage: stage.name not in SET_UP)  # what takes longest waits for these two
+    # What takes longest waits for these two, and then for the other image.
+    stages.sort(key=lambda stage: (stage.name not in SET_UP, stage.machines > 0 or not stage.lab))
     if effect is not None:
         stages = [stage for stage in stages if stage.name in SET_UP or effect.wants(stage.name, stage.lab)]
         if not any(stage.lab for stage in stages if stage.name not in SET_UP):
