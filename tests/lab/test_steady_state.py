@@ -6,15 +6,20 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import amplification_at
 from labkit.bench import Bench, Disk
 from labkit.contents import KINDS, SHORT
 from labkit.harness import Harness, HarnessError
 from labkit.specs import assert_error, said, stack
+from plumblab import guest
 
 # So slow that the guest's processors are not what is measured: about 2,700 random writes a second in the end.
 AGEING = {"page_size": 4096, "channels": 4, "read_us": 50, "program_us": 300, "erase_us": 2000, "op": 12.5, "block_pages": 64}
@@ -75,6 +80,45 @@ def until_loaded(harness: Harness, disk: Disk, rounds_of_load: int) -> None:
     while sum(one["step"] == "load" for one in rounds(harness)) < rounds_of_load:
         assert time.monotonic() < end, poll(harness, disk)["report"]
         time.sleep(0.5)
+
+
+# Two named pipes carry each question to this process and its answer back.
+ASKED = """rm -f /run/lab-ask /run/lab-answer; mkfifo -m 600 /run/lab-ask /run/lab-answer; echo ready
+while read -r _ < /run/lab-ask; do echo asked; read -r answer; echo "$answer" > /run/lab-answer; done"""
+STAND_IN = """test -e /usr/sbin/smartctl.away || mv /usr/sbin/smartctl /usr/sbin/smartctl.away
+cat > /usr/sbin/smartctl <<'END'
+#!/bin/sh
+exec 9> /run/lab-ask.lock; flock 9
+echo ask > /run/lab-ask; cat /run/lab-answer
+END
+chmod 755 /usr/sbin/smartctl"""
+
+
+@contextmanager
+def telling_smartctl(bench: Bench, harness: Harness, disk: Disk) -> Iterator[None]:
+    """In place of smartctl: what the simulated SSD has counted, as a drive of Micron tells it. QEMU's drives count nothing that they program."""
+    words = [*guest.ssh_words(bench.paths), ASKED]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as link:
+        assert link.stdin is not None and link.stdout is not None and link.stdout.readline() == "ready\n"
+        questions, answers = link.stdout, link.stdin
+
+        def answer() -> None:
+            for _question in questions:
+                smart = bench.simulated(disk).smart()
+                counts = {247: smart["host_pages"], 248: smart["gc_moves"]}
+                rows = [{"id": number, "name": "", "value": 100, "thresh": 0, "raw": {"value": count}} for number, count in counts.items()]
+                who = {"device": {"protocol": "ATA"}, "model_name": "Micron_simulated", "serial_number": disk.serial}
+                answers.write(json.dumps({**who, "smart_status": {"passed": True}, "ata_smart_attributes": {"table": rows}}) + "\n")
+
+        thread = Thread(target=answer, daemon=True)
+        thread.start()
+        harness.must(STAND_IN)
+        try:
+            yield
+        finally:
+            harness.must("mv /usr/sbin/smartctl.away /usr/sbin/smartctl")
+            link.terminate()
+            thread.join(20)
 
 
 def path_now(harness: Harness, disk: Disk) -> str:
@@ -264,6 +308,44 @@ def test_the_reserve_for_a_latency(harness: Harness, disks: dict[str, Disk], dri
     assert all(one["share"] >= measured["share"] for one in points if one["verdict"] == "pass" and one["p99_ms"] <= TARGET_MS)
     plan = harness.module("stack_plan", {"stacks": [stack([drive], "separate", reserve={"measured": measured})], "through": "partition"})
     assert not plan["failed"] and f"reserve {100 * measured['share']:.1f} % (as measured on this model and firmware" in "\n".join(plan["report"]), said(plan)
+
+
+def expected(drive_mib: int, loaded_mib: float) -> float:
+    """The write amplification of the theory for a drive of the lab of which so much is loaded."""
+    return amplification_at(drive_mib * (1 + AGEING["op"] / 100) / loaded_mib, int(AGEING["block_pages"]))
+
+
+@pytest.mark.long(minutes=6)
+def test_the_amplification_at_three_reserves(bench: Bench, harness: Harness, drive: Disk) -> None:
+    """What the drive itself counts, against the theory."""
+    with telling_smartctl(bench, harness, drive):
+        for reserve, loaded in ((0, 94), (10, 85), (25, 71)):
+            started(harness, drive, reserve=f"{reserve}%", precision=10.0, anew=reserve > 0)
+            found = finished(harness, drive)
+            theory = expected(96, loaded)
+            print(f"reserve {reserve} %: {found['write_amplification']}, expected {theory:.3f}; {found['report'][-1]}")
+            assert found["verdict"] == "pass", found["report"]
+            assert found["write_amplification"] == pytest.approx(theory, rel=0.05)
+            assert found["write_amplification_low"] <= found["write_amplification"] <= found["write_amplification_high"]
+
+
+@pytest.mark.long(minutes=4)
+def test_the_reserve_for_an_amplification(bench: Bench, harness: Harness, disks: dict[str, Disk], drive: Disk) -> None:
+    """The theory makes the first guess, and the drive is measured there and at half of it. A spec takes the result."""
+    drive = disks["larger"]
+    with telling_smartctl(bench, harness, drive):
+        begun = started(harness, drive, target={"wa": 2.1, "hidden": "12.5%"}, precision=10.0)
+        assert "2 runs, each with one fill of 254 MiB in sequence" in begun["wear"], begun["wear"]
+        found = finished(harness, drive, 800)
+    print("\n".join(found["report"]), json.dumps(found["measured"]))
+    assert (found["state"], found["verdict"], found["fault"]) == ("finished", "pass", ""), found
+    first, second = found["points"]
+    assert second["share"] == pytest.approx(first["share"] / 2, abs=1e-3)
+    assert first["write_amplification"] <= 2.1 < second["write_amplification"]
+    measured = found["measured"]
+    assert (measured["share"], measured["wa"], measured["hidden"]) == (first["share"], first["write_amplification"], 0.125)
+    plan = harness.module("stack_plan", {"stacks": [stack([drive], "separate", reserve={"measured": measured})], "through": "partition"})
+    assert not plan["failed"] and f"reserve {100 * measured['share']:.1f} %" in "\n".join(plan["report"]), said(plan)
 
 
 def test_a_drive_that_cannot_tell_its_amplification(bench: Bench, harness: Harness, disks: dict[str, Disk], drive: Disk) -> None:
