@@ -106,10 +106,13 @@ def pg_test_fsync(harness: Harness, seconds: int, until: str) -> list[tuple[str,
     return found
 
 
-def against_pg(harness: Harness, times: int, rows: list[str] | None = None, bound: float = 0.15, itself: bool = False) -> None:
+AT_MOST = 0.15  # between both programs
+
+
+def against_pg(harness: Harness, times: int, rows: list[str] | None = None, bound: float = AT_MOST, itself: bool = False) -> None:
     """Both by turns, *rows* being those of its first heading, or all; the medians of every synced row agree within *bound*.
 
-    *itself*: pg_test_fsync runs twice in each turn. What it differs from itself no other program can be held to, and widens the bound.
+    *itself*: pg_test_fsync runs twice in each turn. What it differs from itself no other program can be held to, and widens the bound, to 15 % at most.
     """
     names = ("ours", "pg_test_fsync", *(["pg_test_fsync again"] if itself else []))
     rates_of: dict[str, dict[str, list[float]]] = {name: {} for name in names}
@@ -131,7 +134,7 @@ def against_pg(harness: Harness, times: int, rows: list[str] | None = None, boun
 
     for turn in range(times):
         first = turn % len(names)
-        for name in names if turn == 0 else (*names[first:], *names[:first]):
+        for name in (*names[first:], *names[:first]):
             run(name)
     median = {name: {row: statistics.median(found) for row, found in rates_of[name].items()} for name in names}
     print(f"\nmedians of {times}, operations per second: " + " ".join(f"{name:>20s}" for name in names) + "  ratios to pg_test_fsync")
@@ -139,7 +142,7 @@ def against_pg(harness: Harness, times: int, rows: list[str] | None = None, boun
     for row in titles:
         ratio, *more = (median[name][row] / median["pg_test_fsync"][row] for name in names if name != "pg_test_fsync")
         print(f"  {row:40s}" + " ".join(f"{median[name][row]:20.1f}" for name in names) + "".join(f"{one:7.3f}" for one in (ratio, *more)))
-        most = bound + sum(abs(one - 1) for one in more)
+        most = min(bound + sum(abs(one - 1) for one in more), AT_MOST)
         if row != UNSYNCED and abs(ratio - 1) > most:
             wrong[row] = f"{ratio:.3f}, wanted within {most:.3f} of 1"
     assert not wrong, wrong
@@ -159,12 +162,12 @@ def test_all_rows_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> N
     against_pg(harness, 5)
 
 
-@pytest.mark.long(minutes=5)
+@pytest.mark.long(minutes=15)
 @pytest.mark.measured
 @pytest.mark.parametrize("flush_us", [30, 300, 7000])
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_quick_drives_agree_as_well(bench: Bench, harness: Harness, mounted: Disk, flush_us: int) -> None:
-    """A drive with capacitors, a good one without, a poor one. On an emulated machine a sync takes half a millisecond and more, whatever the drive."""
+    """A drive with capacitors, a good one without, a poor one. On an emulated machine a sync takes a third of a millisecond and more, whatever the drive."""
     bench.change(mounted, flush_us=flush_us, program_us=10, transfer_us=1)
     try:
         against_pg(harness, 9, METHODS, 0.05, itself=True)

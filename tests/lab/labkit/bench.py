@@ -93,13 +93,14 @@ class Bench:
 
     def end(self) -> None:
         """No disk stays; nor does the machine, if it has one that cannot be pulled."""
-        if any(disk.boot_only for disk in machine.require_up(self.paths).disks()):
-            self.guest.close()
+        state = machine.require_up(self.paths) if process.running_pid(self.paths) is not None else None
+        fixed = state is not None and any(disk.boot_only for disk in state.disks())
+        if state is not None and not fixed:
+            self.replace([])
+        self.guest.close()
+        if fixed:
             with states.exclusive(self.paths):
                 machine.down(self.paths, keep=False)
-        else:
-            self.replace([])
-            self.guest.close()
 
     def _boot_with(self, disks: list[LabDisk]) -> None:
         """A new boot with the same root, and with no disks but these."""
