@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import archive_imports  # noqa: F401 # pylint: disable=unused-import # acts on the next
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import Member
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.firmware_advisories import Advisory

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Mapping, NoReturn, Sequence
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import archive_imports  # noqa: F401 # pylint: disable=unused-import # acts on the next
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable, one_line
 
