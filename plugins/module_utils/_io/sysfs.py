@@ -12,7 +12,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mountinfo
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.tool_output import SECTOR
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Mount, Node, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Mount, Node, Observation, Segment
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
 
 
@@ -52,6 +52,19 @@ def _int(path: str, default: int = 0) -> int:
 def devno(number: int) -> str:
     """A device number of stat(2) as sysfs and mountinfo write it, major:minor."""
     return "%d:%d" % (os.major(number), os.minor(number))
+
+
+def read_block_devices() -> Observation:
+    """An observation of the block devices, and of nothing else yet: whoever needs more adds it."""
+    return Observation(nodes=read_nodes())
+
+
+def read_mounted_devices() -> Observation:
+    """The block devices, what is mounted of them in any mount namespace, and the options in force there."""
+    seen = read_block_devices()
+    seen.mounts = read_mounts()
+    seen.in_force = read_in_force(seen.nodes, seen.mounts)
+    return seen
 
 
 def read_nodes() -> Dict[str, Node]:

@@ -54,14 +54,13 @@ def held_alone(seen: Observation, devnos: Sequence[str]) -> Iterator[Dict[str, i
             os.close(fd)
 
 
-def prove(run: Runner, nodes: Mapping[str, Node], held: Mapping[str, int]) -> None:
+def prove(run: Runner, before: Observation, held: Mapping[str, int]) -> None:
     """Raise PlumblineError with every reason unless all volumes are ours and empty, all of the very devices that are *held* (device number → descriptor).
 
     What libblkid does not know (a raw volume of some database, a filesystem that lost its superblock) is no signature, and shows as data.
     """
     devnos = list(held)
-    paths = [node_path(nodes[devno]) for devno in devnos]
-    before = Observation(nodes=dict(nodes))
+    paths = [node_path(before.nodes[devno]) for devno in devnos]
     disks = {disk.devno: node_path(disk) for devno in devnos for disk in before.disk_of(devno)}
     # All PVs of a volume group have to be looked at, and a volume need not lie on each: their disks are found by a first reading.
     seen = observe(run, Questions(devices=tuple((path, "") for path in paths), prove=False))

@@ -17,7 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl im
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import controllers, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import run_together
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Source, same_drive
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import stable_wwid
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import ask_health
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import find_named_devices
@@ -49,7 +49,7 @@ def find_disks(asked: Sequence[str], everything: bool) -> Tuple[List[Node], Dict
 
     Raises PlumblineError for a path that leads to no whole disk.
     """
-    seen = Observation(nodes=sysfs.read_nodes())
+    seen = sysfs.read_block_devices()
     names = {node.name: devno for devno, node in seen.nodes.items()}
     seen.links = {link: names[name] for link, name in sysfs.read_links().items() if name in names}
     find_named_devices(seen, Questions(devices=tuple((path, "") for path in asked)), names)

@@ -39,7 +39,7 @@ def observe(run: Runner, ask: Questions) -> Observation:
 
 
 def _read(run: Runner, ask: Questions) -> Observation:
-    seen = Observation(nodes=sysfs.read_nodes(), mounts=sysfs.read_mounts())
+    seen = sysfs.read_mounted_devices()
     names = {node.name: devno for devno, node in seen.nodes.items()}
     seen.tools = find_known_tools()
     seen.distribution = proc_files.parse_os_release(sysfs.read_text("/etc/os-release") or sysfs.read_text("/usr/lib/os-release"))
@@ -68,7 +68,8 @@ def _read(run: Runner, ask: Questions) -> Observation:
 
 def observe_maps(run: Runner) -> Observation:
     """The block devices with their mappings and our own mounts, and nothing else: what a probe needs to find its way."""
-    seen = Observation(nodes=sysfs.read_nodes(), mounts=proc_files.parse_mountinfo(sysfs.read_text("/proc/self/mountinfo")))
+    seen = sysfs.read_block_devices()
+    seen.mounts = proc_files.parse_mountinfo(sysfs.read_text("/proc/self/mountinfo"))
     seen.tools = find_known_tools()
     read_maps(run, seen)
     return seen

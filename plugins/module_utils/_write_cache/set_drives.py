@@ -34,8 +34,7 @@ _BELIEF_SECONDS = 3.0  # libata looks at a drive again by itself after SET FEATU
 
 def look(asked: Sequence[Asked], persist: bool, kept: Mapping[str, str]) -> Tuple[Observation, List[AskedDrive]]:
     """Find and ask the drives. *kept*: what the host keeps by now. Raises PlumblineError with every reason why what is asked cannot be meant."""
-    seen = Observation(nodes=sysfs.read_nodes(), mounts=sysfs.read_mounts())
-    seen.in_force = sysfs.read_in_force(seen.nodes, seen.mounts)
+    seen = sysfs.read_mounted_devices()
     names = {node.name: devno for devno, node in seen.nodes.items()}
     seen.links = {link: names[name] for link, name in sysfs.read_links().items() if name in names}
     reasons: List[str] = []

@@ -165,8 +165,7 @@ class Drives(NamedTuple):
 
 def drives_of(devno: str, run: Runner, tools: Mapping[str, str]) -> Drives:
     """Ask the drives below a device. Raises PlumblineError where their caches cannot be switched. Nothing is set."""
-    seen = Observation(nodes=sysfs.read_nodes(), mounts=sysfs.read_mounts())
-    seen.in_force = sysfs.read_in_force(seen.nodes, seen.mounts)
+    seen = sysfs.read_mounted_devices()
     legs = legs_of(seen, devno)
     caches = {leg: ask_drive.read_cache(seen.nodes[leg]) for leg in legs}
     was = state_of_legs(seen, legs, caches)

@@ -64,12 +64,12 @@ def disks_below(seen: Observation, devno: str) -> List[Node]:
     return [seen.nodes[one] for one in levels_below(seen, devno)[0] if one in seen.nodes]
 
 
-def find_drives(nodes: Mapping[str, Node], device: str, incumbent: str, wanted: Options) -> List[Node]:
+def find_drives(seen: Observation, device: str, incumbent: str, wanted: Options) -> List[Node]:
     """The device, and the incumbent if one is named. Raises PlumblineError for what cannot be read, or cannot be compared."""
     names = [device, incumbent] if incumbent else [device]
-    found = [resolve(nodes, [name])[0] for name in names]
+    found = [resolve(seen.nodes, [name])[0] for name in names]
     for devno in found:
-        node = nodes[devno]
+        node = seen.nodes[devno]
         if node.size < _SMALLEST:
             raise PlumblineError("%s has %s; wanted at least %s, or caches are measured" % (node_path(node), human(node.size), human(_SMALLEST)))
         large = [cell.name for cell in wanted.cells if cell.block % node.limits.logical]
@@ -78,7 +78,6 @@ def find_drives(nodes: Mapping[str, Node], device: str, incumbent: str, wanted: 
                 "%s has logical blocks of %d bytes, and cannot be read in the size of %s; name other cells" % (node_path(node), node.limits.logical, large[0])
             )
     if incumbent:
-        seen = Observation(nodes=dict(nodes))
         for mine in disks_below(seen, found[0]):
             for other in disks_below(seen, found[1]):
                 alike = bool(mine.identity.key) and mine.identity.key == other.identity.key
@@ -86,7 +85,7 @@ def find_drives(nodes: Mapping[str, Node], device: str, incumbent: str, wanted: 
                     raise PlumblineError(
                         "incumbent: %s lies on the same drive as %s (%s); wanted another one" % (incumbent, device, node_path(other)),
                     )
-    return [nodes[devno] for devno in found]
+    return [seen.nodes[devno] for devno in found]
 
 
 def blank_share(path: str, span: Span, dice: random.Random) -> float:
@@ -196,10 +195,10 @@ class Acceptance:
 
 def accept_drive(run: Runner, params: Mapping[str, Any], wanted: Options, check: bool) -> AcceptanceResult:
     """Measure the drive that a module's parameters name, and judge it. With *check* nothing of it is measured."""
-    nodes = sysfs.read_nodes()
-    found = find_drives(nodes, params["device"], params["incumbent"], wanted)
+    seen = sysfs.read_block_devices()
+    found = find_drives(seen, params["device"], params["incumbent"], wanted)
     work = Acceptance(found, wanted, random.Random())
-    shown = [_identity(nodes, node) for node in found]
+    shown = [_identity(seen, node) for node in found]
     told_serial = params["steady"].get("serial")
     if told_serial and told_serial != shown[0]["serial"]:
         raise PlumblineError("steady: it is of the drive %s; measured is %s" % (str(told_serial)[:60], shown[0]["serial"]))
@@ -208,16 +207,16 @@ def accept_drive(run: Runner, params: Mapping[str, Any], wanted: Options, check:
         if wanted.serial:
             written_drive.examine(run, found[0], wanted.serial)
         return _expected(work, shown, wear)
-    with work.held(run), contextlib.closing(KeptCells([known_as(nodes, node) for node in found], wanted, time.time())) as kept:
+    with work.held(run), contextlib.closing(KeptCells([known_as(seen, node) for node in found], wanted, time.time())) as kept:
         work.measure(kept)
         sides = [Sampled(node.name, blank_share(node_path(node), Span(0, node.size), work.dice)) for node in found]
         kept.finish()
     return _judged(work, kept, shown, sides, wear)
 
 
-def known_as(nodes: Mapping[str, Node], node: Node) -> str:
+def known_as(seen: Observation, node: Node) -> str:
     """By what a device is known in another call, and after a boot: its disks, and what of them it is. Empty where a disk has no identity."""
-    keys = [one.identity.key for one in disks_below(Observation(nodes=dict(nodes)), node.devno)]
+    keys = [one.identity.key for one in disks_below(seen, node.devno)]
     if not keys or not all(keys):
         return ""
     return " ".join([*sorted(keys), str(node.size), "" if node.kind == "disk" else node.title or node.name]).strip()
@@ -265,9 +264,9 @@ def _judged(work: Acceptance, kept: KeptCells, shown: List[Dict[str, Any]], side
     )
 
 
-def _identity(nodes: Mapping[str, Node], node: Node) -> Dict[str, Any]:
+def _identity(seen: Observation, node: Node) -> Dict[str, Any]:
     """What is known of a device: of a part of one disk, that disk's identity."""
-    below = disks_below(Observation(nodes=dict(nodes)), node.devno)
+    below = disks_below(seen, node.devno)
     identity = below[0].identity if len(below) == 1 else node.identity
     return {
         "device": node_path(node),

@@ -31,7 +31,7 @@ def maker(run: Runner, seen: Observation) -> Callable[..., "WriteProbe"]:
 def check_write_target(run: Runner, seen: Observation, target: Target) -> None:
     """Raise PlumblineError where the target may not be written to."""
     with held_volumes.held_alone(seen, [target.devno]) as held:
-        held_volumes.prove(run, seen.nodes, held)
+        held_volumes.prove(run, seen, held)
 
 
 class WriteProbe(probe.Probe):
@@ -41,7 +41,7 @@ class WriteProbe(probe.Probe):
         with contextlib.ExitStack() as held:
             fds = held.enter_context(held_volumes.held_alone(seen, [target.devno]))
             self.own = fds[target.devno]
-            held_volumes.prove(run, seen.nodes, fds)
+            held_volumes.prove(run, seen, fds)
             super().__init__(target, grain, limits)
             self.held = held.pop_all()
         # O_DSYNC flushes every disk below the volume after the write (blkdev_write_iter in block/fops.c), and the kernel counts

@@ -21,7 +21,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.option
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.rows import FILE_BYTES, Row
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.samples import ROUNDS, Measured, Samples
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.verdict import wants_more
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
 
 # What has to be free: the file, and as much again three times, since a database that runs beside it must not find the disk full.
 FREE_BYTES = 4 * FILE_BYTES
@@ -69,7 +68,7 @@ def look_at_volume(path: str) -> MountedVolume:
         )
     if "ro" in mount.options:
         raise PlumblineError("%s is on %s, which is mounted read-only; nothing can be written there" % (path, mount.target))
-    seen = Observation(nodes=sysfs.read_nodes())
+    seen = sysfs.read_block_devices()
     node = seen.nodes.get(devno)
     name = (node.title or node.name) if node else devno
     disks = tuple(disk.name for disk in seen.disk_of(devno))

@@ -222,7 +222,7 @@ def measure_volumes(run: Runner, wanted: Options, names: Sequence[str], check: b
         session.compare({})
         return _measure(session, [])
     with held_alone(seen, devnos) as held:
-        prove(run, seen.nodes, held)
+        prove(run, seen, held)
         if check:
             return _result(session, [], ["check mode: nothing is written, so nothing was measured; the volumes may be written to"], records_baseline.Baseline())
         notes: List[str] = []

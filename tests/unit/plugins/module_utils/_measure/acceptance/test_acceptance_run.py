@@ -18,7 +18,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance 
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import ARGUMENTS, Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, Segment
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 from ansible_collections.plumbline.ssd.plugins.modules import acceptance
@@ -48,6 +48,7 @@ NODES = {
         node("259:1", identity=Identity(serial="N9X1", model="N", controller="nvme0", transport="nvme", wwid="eui.0000000000000n02")),
     )
 }
+HOST = Observation(nodes=NODES)
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ def host(monkeypatch):
     ],
 )
 def test_the_devices(host, device, incumbent, words):
-    asked = (NODES, "/dev/" + device, incumbent and "/dev/" + incumbent, Options())
+    asked = (HOST, "/dev/" + device, incumbent and "/dev/" + incumbent, Options())
     if not words:
         assert [one.name for one in run.find_drives(*asked)] == [name for name in (device, incumbent) if name]
         return
@@ -440,7 +441,7 @@ def test_another_process_has_the_drive(machine, call, tmp_path):
 
 
 def test_a_drive_without_an_identity_is_measured_and_not_kept(machine, call, tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "known_as", lambda nodes, node: "")
+    monkeypatch.setattr(run, "known_as", lambda seen, node: "")
     cut(machine, call, READS, 4)
     assert files_of(tmp_path) == [] and call(**READS)["resumed"] == 0
 
@@ -448,8 +449,8 @@ def test_a_drive_without_an_identity_is_measured_and_not_kept(machine, call, tmp
 @pytest.mark.parametrize("device, known", [("8:0", "SA1"), ("8:1", "sda1"), ("253:0", "vg-lv"), ("8:48", "SD4")])
 def test_by_what_a_device_is_known(device, known):
     """The disk's identity; a part of it by its name as well, so that it is never taken for another part."""
-    names = [run.known_as(NODES, one) for one in NODES.values()]
-    key = run.known_as(NODES, NODES[device])
+    names = [run.known_as(HOST, one) for one in NODES.values()]
+    key = run.known_as(HOST, NODES[device])
     assert (known in key or "naa." in key) and names.count(key) == 1 and ("sd" not in key or device == "8:1")
 
 
