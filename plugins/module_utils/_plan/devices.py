@@ -17,8 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import identi
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import ASSUMED
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import is_for
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.filesystems import BLOCK
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import StackPlan
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import BLOCK, StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.refusals import name_device, not_kept, refuse
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DeviceName, Stack
 

@@ -7,9 +7,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Lv, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.partitions import leg_extents, volume_extents
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import StackPlan
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.refusals import refuse_contents, refuse_rebuild
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import MIN_VOLUME, Volume
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import MIN_VOLUME
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import Step, logical_volume_step, volume_group_step
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.volumes import part_path
 
@@ -85,15 +85,14 @@ def plan_volumes(plan: StackPlan, seen: Observation) -> None:
             plan.refusals.append(text % (spec.name, ", ".join(missing), human(want), pv, human(free), ", ".join(others) or "nothing that is shown"))
     if plan.refusals:
         return
-    for volume in spec.volumes:
-        count = wanted[volume.name]
-        plan.sizes[volume.name] = size = count * plan.extent * len(plan.legs)
-        found = seen.lv(spec.name, volume.name)
+    for planned in plan.volumes:
+        planned.size = wanted[planned.name] * plan.extent * len(plan.legs)
+        found = seen.lv(spec.name, planned.name)
         if found:
-            _check_lv(plan, volume, found, size)
+            _check_lv(plan, planned, found)
             continue
-        summary = "LV %s/%s, %s %s" % (spec.name, volume.name, human(size), _shape(plan))
-        plan.steps.append(_lv_step(plan, volume, size, False, summary))
+        summary = "LV %s/%s, %s %s" % (spec.name, planned.name, human(planned.size), _shape(plan))
+        plan.steps.append(_lv_step(plan, planned, False, summary))
     if others:
         plan.warnings.append("%s: VG '%s' holds LVs that are not in the spec and are left alone: %s" % (spec.name, spec.name, ", ".join(others)))
 
@@ -115,11 +114,11 @@ def _shape(plan: StackPlan) -> str:
     return "over %d stripes of %s" % (len(plan.legs), human(plan.stripe)) if plan.spec.layout == "striped" else "in one piece"
 
 
-def _lv_step(plan: StackPlan, volume: Volume, size: int, unfinished: bool, summary: str) -> Step:
-    return logical_volume_step(plan.spec.name, volume.name, size, len(plan.legs), plan.stripe, unfinished, summary)
+def _lv_step(plan: StackPlan, planned: PlannedVolume, unfinished: bool, summary: str) -> Step:
+    return logical_volume_step(plan.spec.name, planned.name, planned.size, len(plan.legs), plan.stripe, unfinished, summary)
 
 
-def _check_lv(plan: StackPlan, volume: Volume, found: Lv, size: int) -> None:
+def _check_lv(plan: StackPlan, planned: PlannedVolume, found: Lv) -> None:
     what = "LV %s/%s" % (found.vg, found.name)
     kind = "striped" if plan.spec.layout == "striped" else "linear"
     if found.stripes != len(plan.legs) or set(found.kinds) != {kind}:
@@ -130,15 +129,15 @@ def _check_lv(plan: StackPlan, volume: Volume, found: Lv, size: int) -> None:
         refuse_rebuild(plan, what, text, "%d stripes of %s in all of it" % (len(plan.legs), human(plan.stripe)))
     elif kind == "striped" and found.stripe_bytes != plan.stripe and (plan.spec.stripe_bytes or not _fits(found.stripe_bytes, plan.grain)):
         refuse_rebuild(plan, what, "stripes of %s" % human(found.stripe_bytes), human(plan.stripe))
-    elif found.size != size:
-        refuse_rebuild(plan, what, "%s (%d bytes)" % (human(found.size), found.size), "%s (%d bytes)" % (human(size), size))
+    elif found.size != planned.size:
+        refuse_rebuild(plan, what, "%s (%d bytes)" % (human(found.size), found.size), "%s (%d bytes)" % (human(planned.size), planned.size))
     elif not found.active and (kind == "linear" or found.stripe_bytes == plan.stripe) and found.segments == 1:
         # lvcreate writes the metadata first and activates then (lv_manip.c, _lv_create_an_lv()): what a kill leaves in between is just this.
-        plan.steps.append(_lv_step(plan, volume, size, True, "activate %s, which was left inactive; what is on it is planned then" % what))
+        plan.steps.append(_lv_step(plan, planned, True, "activate %s, which was left inactive; what is on it is planned then" % what))
     elif not found.active:
         plan.refusals.append("%s: %s exists but is not active; run: lvchange -ay %s/%s" % (plan.spec.name, what, found.vg, found.name))
     elif kind == "striped" and found.stripe_bytes != plan.stripe:
-        plan.stripes[volume.name] = found.stripe_bytes
+        planned.stripe = found.stripe_bytes
 
 
 def _fits(stripe: int, grain: int) -> bool:

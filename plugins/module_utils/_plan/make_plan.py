@@ -24,6 +24,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.refusals import refuse
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.reserves import choose_reserves, judge_reserves
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.volumes import place_volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.write_caches import plan_caches_of_stacks, step_tools
 
 
@@ -55,6 +56,7 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
         for leg in plan.legs:  # what was cut off is judged with the partitions
             refuse(plan, seen, leg, leg.doubts)
         if not plan.refusals:
+            plan.volumes = place_volumes(plan, seen)
             judge_mounts(plan, seen)
         return
     seen = judge_erase.as_erased(seen, [leg.devno for leg in plan.legs if leg.erase])
@@ -62,6 +64,7 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     choose_sizes(plan, seen)
     judge_reserves(plan, seen)
     plan_partitions(plan, seen)
+    plan.volumes = place_volumes(plan, seen)
     judge_mounts(plan, seen)
     plan.planned.append("partition")
     if plan.refusals:

@@ -15,7 +15,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import A
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack, Volume
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import MountPoint, mount_step
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.volumes import volume_device, volume_legs, volume_uuid
 
 
 def _check_uuid(plan: StackPlan, seen: Observation, volume: Volume, node: Optional[Node], identifier: str) -> None:
@@ -29,13 +28,14 @@ def _check_uuid(plan: StackPlan, seen: Observation, volume: Volume, node: Option
 def judge_mounts(plan: StackPlan, seen: Observation) -> None:
     """Whether every volume's mount options may be, over the write caches that it lies on. Before the first write, whatever layer is planned."""
     spec = plan.spec
-    for number, volume in enumerate(spec.volumes):
-        drives = [drive_of(seen, leg.devno, spec.power_loss_protection) for leg in volume_legs(plan, number)]
+    for planned in plan.volumes:
+        volume = planned.spec
+        drives = [drive_of(seen, leg.devno, spec.power_loss_protection) for leg in planned.legs]
         for risk in judge_options(volume.mount_options, drives, spec.accept) if volume.mount else []:
             if risk.level == REFUSED:
                 plan.refusals.append(_refused_option(spec, volume, risk))
             elif risk.level == RECORDED and risk.acceptance:
-                one = Accepted(spec.name, volume.name, volume.mount, volume_uuid(plan, seen, number), risk.option, risk.acceptance)
+                one = Accepted(spec.name, volume.name, volume.mount, planned.uuid, risk.option, risk.acceptance)
                 same = next((other for other in plan.accepted if other.key == one.key), one)  # drives may be at risk for different reasons
                 plan.accepted = [other for other in plan.accepted if other is not same]
                 plan.accepted.append(one._replace(serials=tuple(sorted({*same.serials, *(drive.serial for drive in risk.drives)}))))
@@ -53,15 +53,14 @@ def _refused_option(spec: Stack, volume: Volume, risk: Risk) -> str:
 def plan_mounts(plan: StackPlan, seen: Observation) -> None:
     spec = plan.spec
     mounts = []
-    for number, volume in enumerate(spec.volumes):
-        _device, node = volume_device(plan, seen, number, volume)
+    for planned in plan.volumes:
+        volume, node = planned.spec, planned.node
         if not volume.mount:
             _check_no_mount(plan, seen, volume, node)
             continue
-        identifier = volume_uuid(plan, seen, number)
-        wanted = _mount_point(spec, volume, identifier, seen)
-        _check_uuid(plan, seen, volume, node, identifier)
-        _check_mount(plan, seen, volume, node, identifier)
+        wanted = _mount_point(spec, volume, planned.uuid, seen)
+        _check_uuid(plan, seen, volume, node, planned.uuid)
+        _check_mount(plan, seen, volume, node, planned.uuid)
         changes = _mount_changes(seen, volume, node, wanted)
         if changes:
             mounts.append(wanted._replace(changes=tuple(changes)))

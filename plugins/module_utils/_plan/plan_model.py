@@ -49,6 +49,38 @@ class Leg:
     reserve_words: str = ""  # of the reserve, for people
 
 
+BLOCK = 4096  # ext4's block size, always
+
+
+@dataclass
+class PlannedVolume:
+    """A volume on its legs: planned once, and read by the later steps, the drawing and the proof."""
+
+    spec: Volume
+    device: str  # its stable path
+    node: Optional[Node]  # the device, if the kernel shows it
+    legs: List[Leg]
+    uuid: str  # of its filesystem: its own, or the one that it will get
+    made: int  # when its filesystem was made, in seconds since 1970; 0 where there is none
+    protected: bool  # whether somebody states power-loss protection of all drives below it
+    stripe: int  # bytes: the stack's, or that of an LV which stands with another; 0 without stripes
+    size: int = 0  # bytes, of an LV
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def stride(self) -> int:
+        """Blocks on each leg: its stripe. Without stripes it is the grain, so that mke2fs never takes a device's own fill value instead."""
+        return max((self.stripe or self.legs[0].geometry.grain_bytes) // BLOCK, 1)
+
+    @property
+    def stripe_width(self) -> int:
+        """Blocks on all legs together."""
+        return self.stride * len(self.legs)
+
+
 @dataclass
 class StackPlan:
     """One stack: its steps, the reasons against it, and what is worth a word."""
@@ -64,8 +96,7 @@ class StackPlan:
     extent: int = 0
     grain: int = 0
     data_start: int = 0
-    sizes: Dict[str, int] = field(default_factory=dict)
-    stripes: Dict[str, int] = field(default_factory=dict)  # of the LVs that stand with another stripe size than *stripe*
+    volumes: List[PlannedVolume] = field(default_factory=list)  # in the order of the spec
     accepted: List[Accepted] = field(default_factory=list)  # the risks of its mounts that somebody's word allows
     host_mounts: Mapping[str, Volume] = field(default_factory=dict)  # the mount points of all stacks
     planned: List[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer

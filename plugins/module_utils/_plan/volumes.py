@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import uuid
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.device_links import BY_GUID
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Leg, StackPlan
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Leg, PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Volume
 
 _NAMESPACE = uuid.UUID("6f0f5a3e-52c8-5a55-9a5c-2f7f5a1b7d10")  # of the identifiers made here
@@ -29,41 +29,28 @@ def part_path(leg: Leg, stack: str, key: str) -> str:
     return BY_GUID + guid.lower()
 
 
-def volume_device(plan: StackPlan, seen: Observation, number: int, volume: Volume) -> Tuple[str, Optional[Node]]:
-    if plan.spec.grouped:
-        return "/dev/%s/%s" % (plan.spec.name, volume.name), seen.lv_node(plan.spec.name, volume.name)
-    leg = sorted(plan.legs, key=lambda one: one.index)[number]
-    return part_path(leg, plan.spec.name, seen.nodes[leg.devno].identity.key), leg.node
+def place_volumes(plan: StackPlan, seen: Observation) -> List[PlannedVolume]:
+    """The volumes of a stack whose legs are known and numbered."""
+    return [_placed(plan, seen, number, volume) for number, volume in enumerate(plan.spec.volumes)]
 
 
-def volume_devices(plan: StackPlan, seen: Observation) -> List[str]:
-    """The stable path of each volume's device, in the order of the spec."""
-    return [volume_device(plan, seen, number, volume)[0] for number, volume in enumerate(plan.spec.volumes)]
-
-
-def volume_protections(plan: StackPlan, seen: Observation) -> List[bool]:
-    """Whether somebody states power-loss protection of all drives below each volume."""
-    stated = plan.spec.power_loss_protection
-    numbers = range(len(plan.spec.volumes))
-    return [all(seen.nodes[leg.devno].identity.serial in stated for leg in volume_legs(plan, number)) for number in numbers]
-
-
-def volume_births(plan: StackPlan, seen: Observation) -> List[int]:
-    """When the filesystem of each volume was made, in seconds since 1970; 0 where there is none."""
-    nodes = [volume_device(plan, seen, number, volume)[1] for number, volume in enumerate(plan.spec.volumes)]
-    found = [seen.filesystems.get(node.devno) if node else None for node in nodes]
-    return [one.made if one else 0 for one in found]
-
-
-def volume_legs(plan: StackPlan, number: int) -> List[Leg]:
-    ordered = sorted(plan.legs, key=lambda one: one.index)
-    return ordered if plan.spec.grouped else [ordered[number]]
-
-
-def volume_uuid(plan: StackPlan, seen: Observation, number: int) -> str:
-    """The UUID of a volume's filesystem: its own, or the one that it will get."""
-    volume = plan.spec.volumes[number]
-    _device, node = volume_device(plan, seen, number, volume)
+def _placed(plan: StackPlan, seen: Observation, number: int, volume: Volume) -> PlannedVolume:
+    spec = plan.spec
+    legs = sorted(plan.legs, key=lambda one: one.index)
+    if spec.grouped:
+        device, node = "/dev/%s/%s" % (spec.name, volume.name), seen.lv_node(spec.name, volume.name)
+    else:
+        legs = [legs[number]]
+        device, node = part_path(legs[0], spec.name, seen.nodes[legs[0].devno].identity.key), legs[0].node
     found = seen.filesystems.get(node.devno) if node else None
-    keys = [seen.nodes[leg.devno].identity.key for leg in volume_legs(plan, number)]
-    return found.uuid if found else filesystem_uuid(plan.spec.name, volume.name, keys)
+    disks = [seen.nodes[leg.devno].identity for leg in legs]
+    return PlannedVolume(
+        spec=volume,
+        device=device,
+        node=node,
+        legs=legs,
+        uuid=found.uuid if found else filesystem_uuid(spec.name, volume.name, [one.key for one in disks]),
+        made=found.made if found else 0,
+        protected=all(one.serial in spec.power_loss_protection for one in disks),
+        stripe=plan.stripe,
+    )

@@ -15,7 +15,6 @@ from typing import Any, Dict, List, Mapping, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS, UNFINISHED
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Plan, StackPlan
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.volumes import volume_births, volume_devices, volume_protections
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import FORMAT, MEASUREMENTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify
 
@@ -34,9 +33,9 @@ def digests_of(plan: StackPlan, seen: Observation, verify: Verify) -> Tuple[str,
         "stack": spec.name,
         "layout": spec.layout,
         "stripe": plan.stripe,
-        "stripes": plan.stripes,
+        "stripes": {volume.name: volume.stripe for volume in plan.volumes if volume.stripe != plan.stripe},
         "legs": [[seen.nodes[leg.devno].identity.key, leg.start, leg.size] for leg in sorted(plan.legs, key=lambda one: one.index)],
-        "volumes": [[volume.name, plan.sizes.get(volume.name, 0)] for volume in spec.volumes],
+        "volumes": [[volume.name, volume.size] for volume in plan.volumes],
     }
     writing = {key: verify.measures[key] for key in verify.measures if MEASUREMENTS[key].writes}
     mounts = [[volume.mount, sorted(volume.mount_options)] for volume in spec.volumes]
@@ -53,11 +52,10 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
     for stack in plan.stacks:
         digest, writes_digest = digests_of(stack, seen, verify)
         record = records.get(stack.spec.name, {})
-        made = volume_births(stack, seen)
+        made = [volume.made for volume in stack.volumes]
         same = record.get("digest") == digest and record.get("made") == made
         stored = str(record.get("verdict", "")) if same else ""
         due = bool(verify.measures) and (verify.policy == "always" or (verify.policy == "unproven" and stored != PASS))
-        devices = volume_devices(stack, seen)
         bare = [str(step["device"]) for step in stack.steps if step["action"] == "filesystem"]
         found.append(
             {
@@ -73,11 +71,11 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
                     {
                         "stack": stack.spec.name,
                         "volume": volume.name,
-                        "device": device,
-                        "path": volume.mount,
-                        "power_loss_protection": protected,
+                        "device": volume.device,
+                        "path": volume.spec.mount,
+                        "power_loss_protection": volume.protected,
                     }
-                    for volume, device, protected in zip(stack.spec.volumes, devices, volume_protections(stack, seen))
+                    for volume in stack.volumes
                 ],
                 # Writes are measured on volumes that nothing stands on yet, all of a stack together or not at all.
                 "bare": bare if len(bare) == len(stack.spec.volumes) else [],

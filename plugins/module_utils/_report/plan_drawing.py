@@ -11,9 +11,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import state_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.ownership import partition_name
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.filesystems import BLOCK, ext4_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Plan, StackPlan
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Volume
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import BLOCK, Plan, PlannedVolume, StackPlan
 
 
 def draw_wanted(plan: StackPlan, seen: Observation) -> List[str]:
@@ -30,21 +28,21 @@ def draw_wanted(plan: StackPlan, seen: Observation) -> List[str]:
         lines.append("    %s at the end  reserve%s" % (human(node.size - leg.start - leg.size), words))
     if spec.grouped:
         lines.append("  VG %s  extents of %s, data at %s of each partition" % (spec.name, human(plan.extent), human(plan.data_start)))
-    for number, volume in enumerate(spec.volumes):
-        lines += _draw_volume(plan, number, volume)
+    for volume in plan.volumes:
+        lines += _draw_volume(plan, volume)
     return lines
 
 
-def _draw_volume(plan: StackPlan, number: int, volume: Volume) -> List[str]:
-    stride, width = ext4_geometry(plan, number)
-    lines = []
+def _draw_volume(plan: StackPlan, planned: PlannedVolume) -> List[str]:
+    volume, lines = planned.spec, []
+    where = "on LV %s" % planned.name
     if plan.spec.grouped:
-        size = plan.sizes.get(volume.name, 0)
-        stripe = plan.stripes.get(volume.name, plan.stripe)
-        stripes = ", %d stripes of %s" % (len(plan.legs), human(stripe)) if plan.spec.layout == "striped" else ""
-        lines.append("    LV %s  %s%s" % (volume.name, human(size), stripes))
-    where = "on partition %d" % number if plan.spec.layout == "separate" else "on LV %s" % volume.name
-    lines.append("      ext4 '%s' %s  blocks of %d, stride %d, stripe_width %d" % (volume.label, where, BLOCK, stride, width))
+        stripes = ", %d stripes of %s" % (len(plan.legs), human(planned.stripe)) if planned.stripe else ""
+        lines.append("    LV %s  %s%s" % (planned.name, human(planned.size), stripes))
+    else:
+        where = "on partition %d" % planned.legs[0].index
+    geometry = "blocks of %d, stride %d, stripe_width %d" % (BLOCK, planned.stride, planned.stripe_width)
+    lines.append("      ext4 '%s' %s  %s" % (volume.label, where, geometry))
     if volume.mount:
         lines.append("      mounted on %s  %s" % (volume.mount, volume.fstab_options))
     return lines
