@@ -7,6 +7,7 @@ guest, so that the host goes on counting writes and nothing has to boot again. T
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import pytest
@@ -47,13 +48,21 @@ def paths_of(namespaces: list[Disk], **more: object) -> dict[str, object]:
     return {**stack(namespaces), "volumes": [{"name": "data"}], **more}
 
 
+def link_of_namespace(harness: Harness, disk: Disk) -> str:
+    """The link that one namespace has alone: each asks udev for that of the whole SSD as well."""
+    number = disk.kernel.rpartition("n")[2]
+    return harness.must(f"find /dev/disk/by-id -lname '*/{disk.kernel}' -name 'nvme-*_{disk.serial}_{number}' -printf '%f'")
+
+
 @pytest.mark.long
 def test_namespaces_of_a_pci_controller(bench: Bench, harness: Harness) -> None:
     """The same with QEMU's own controller, which has to be there at boot: two boots."""
     shared = [{"name": f"q{number}", "bus": "nvme", "size": "64MiB", "serial": "QEMUSHARED", "controller": "ctrl0"} for number in range(2)]
-    disks = list(bench.replace(shared).values())
+    named_alike = list(bench.replace(shared).values())
+    disks = [dataclasses.replace(disk, by_id=link_of_namespace(harness, disk)) for disk in named_alike]
     try:
         with bench.untouched():
+            assert_refused(harness, [paths_of(named_alike)], "is the name of several devices", "name it otherwise, by its WWID")
             assert_refused(harness, [paths_of(disks)], REFUSAL)
         plan = harness.module("stack_plan", {"stacks": [paths_of(disks, accept=["shared_controller"])]})
         assert not plan["failed"], said(plan)

@@ -14,15 +14,14 @@ from typing import List, NamedTuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.fiemap import written
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 
 
 class Scratch(NamedTuple):
-    """An open scratch file: its descriptor, the device number of its volume, and where it lies there."""
+    """An open scratch file: its descriptor, and where it lies on its volume."""
 
     fd: int
-    devno: str
     spans: List[Span]
 
 
@@ -34,8 +33,7 @@ def create(path: str, size: int) -> Scratch:
     fd = _open(path, size)
     try:
         _fill(fd, path, size)
-        spans = read_spans(fd, path, size)
-        return Scratch(fd, sysfs.devno(os.fstat(fd).st_dev), spans)
+        return Scratch(fd, read_spans(fd, path, size))
     except BaseException:
         os.close(fd)
         raise

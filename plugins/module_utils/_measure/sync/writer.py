@@ -182,6 +182,7 @@ class _Calls(NamedTuple):
 
 _OWN_BATCHES = 16
 _OWN_OPERATIONS = 64  # in each
+_OWN_WAIT = 0.0003  # seconds, about as long as a quick drive takes for a sync
 
 
 class _Job:
@@ -199,7 +200,7 @@ class _Job:
             if row.sync not in ("fsync_close", "close_fsync"):
                 self.fd = os.open(self.again, os.O_RDWR | os.O_CLOEXEC | (row.flag | os.O_DIRECT if row.flag else 0))
             sync = {"fdatasync": os.fdatasync, "sync_file_range": _write_out}.get(row.sync, os.fsync)
-            self.operate = self._operation(self.fd, _Calls(os.pwrite, sync, os.fsync, os.close, os.open))
+            self.operate = self._operation(self.fd, _Calls(os.pwrite, sync, os.fsync, os.close, os.open), row.times)
             self.operate()
             self.samples.own = self._own()
             self.written += row.write * row.times
@@ -212,19 +213,30 @@ class _Job:
             self.samples = Samples("%d B is no whole block of %d B" % (row.write, volume.logical) if small else "no such direct writes on this filesystem")
 
     def _own(self) -> int:
-        """Nanoseconds of an operation that are this program's: the same loop on a device that takes nothing, with syncs that do nothing. The quickest batch."""
+        """Nanoseconds of an operation that are this program's: the same loop on a device that takes nothing, with syncs that do nothing.
+
+        A row that waits for the drive waits before each operation here as well, since the processor's caches lose the program meanwhile: of these
+        the median. Of a row that does not wait, the quickest batch. Where each write waits, one write is measured.
+        """
         fd = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         nothing = "".format
+        waits = self.row.times if self.row.flag else 1
         try:
-            operate = self._operation(fd, _Calls(os.pwrite, nothing, nothing, nothing, {self.again: fd}.get))
-            return min(sum(self._time(operate, 0, _OWN_OPERATIONS)) // _OWN_OPERATIONS for _batch in range(_OWN_BATCHES))
+            operate = self._operation(fd, _Calls(os.pwrite, nothing, nothing, nothing, {self.again: fd}.get), self.row.times // waits)
+            if not (self.row.sync or self.row.flag):
+                return min(sum(self._time(operate, 0, _OWN_OPERATIONS)) // _OWN_OPERATIONS for _batch in range(_OWN_BATCHES))
+            latencies = array.array("q")
+            for _operation in range(_OWN_OPERATIONS):
+                time.sleep(_OWN_WAIT)
+                self._time(operate, 0, 1, latencies)
+            return sorted(latencies)[_OWN_OPERATIONS // 2] * waits
         finally:
             os.close(fd)
 
-    def _operation(self, fd: int, calls: _Calls) -> Callable[[], None]:
-        """One operation of the row. All that can be made ready is made ready here."""
+    def _operation(self, fd: int, calls: _Calls, writes: int) -> Callable[[], None]:
+        """One operation of the row, with so many writes. All that can be made ready is made ready here."""
         again, size = self.again, self.row.write
-        pieces = [(view, number * size) for number, view in enumerate(self.views)]
+        pieces = [(view, number * size) for number, view in enumerate(self.views[:writes])]
         view = self.views[0]
         pwrite, sync, fsync, close, reopen = calls
         flags = os.O_RDWR | os.O_CLOEXEC

@@ -246,21 +246,23 @@ def measure_paths(run: Runner, wanted: Options, paths: Sequence[str], check: boo
     if check:
         return Result([], [], list(paths), 0, 0, 0.0, ["check mode: nothing is written, so there is no scratch file and nothing was measured"], {}, {}, {})
     seen = observe_maps(run)
+    volumes: Dict[str, str] = {}
+    for path in paths:  # all, before the first file is made
+        devno = sysfs.devno(os.stat(path).st_dev)
+        if devno not in seen.nodes:
+            raise PlumblineError("%s is not on one block device (device number %s); name the volumes themselves" % (path, devno))
+        if devno in volumes:
+            raise PlumblineError("%s is on the same volume as another of the paths; name one of them" % path)
+        volumes[devno] = path
+    _need_maps(seen, list(volumes))
     spans: Dict[str, List[Span]] = {}
-    written = 0
     with contextlib.ExitStack() as open_files:
-        for path in paths:
+        for devno, path in volumes.items():
             scratch = scratch_file.create(path, wanted.scratch)
             open_files.callback(os.close, scratch.fd)
-            written += wanted.scratch
-            if scratch.devno not in seen.nodes:
-                raise PlumblineError("%s is not on one block device (device number %s); name the volumes themselves" % (path, scratch.devno))
-            if scratch.devno in spans:
-                raise PlumblineError("%s is on the same volume as another of the paths; name one of them" % path)
-            spans[scratch.devno] = scratch.spans
-        _need_maps(seen, list(spans))
+            spans[devno] = scratch.spans
         session = Session(fio, wanted, seen.nodes, spans)
-        session.written_bytes += written
+        session.written_bytes += wanted.scratch * len(paths)
         session.compare({})
         return _measure(session, [])
 

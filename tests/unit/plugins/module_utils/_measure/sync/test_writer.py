@@ -293,6 +293,24 @@ def test_what_the_program_itself_takes_is_measured_and_taken_out(volume):
         assert samples.unable or 0 < samples.own < 1e9 * samples.seconds / samples.ops + samples.own, row.name
 
 
+@pytest.mark.parametrize("name, waits, writes, own", [("fdatasync_2", 64, 2, 5000), ("open_sync_4x4k", 64, 1, 20000), ("write", 0, 1, 5000)])
+def test_a_row_that_waits_for_the_drive_waits_when_its_program_is_timed(monkeypatch, name, waits, writes, own):
+    """A wait costs the program time afterwards. Rows whose every write waits are timed by one write."""
+    slept, asked = [], []
+    job = object.__new__(writer._Job)
+    job.row, job.again, job.views = KNOWN[name], "", []
+    monkeypatch.setattr(writer.time, "sleep", slept.append)
+    monkeypatch.setattr(writer._Job, "_operation", lambda self, fd, calls, count: asked.append(count))
+
+    def timed(operate, until, least=1, latencies=None):
+        latencies = [] if latencies is None else latencies
+        latencies.extend([5000] * least)
+        return latencies
+
+    monkeypatch.setattr(writer._Job, "_time", staticmethod(timed))
+    assert (job._own(), len(slept), asked) == (own, waits, [writes])
+
+
 def test_a_slow_program_shows_the_same_figures():
     quick, slow = sync_samples.Samples(), sync_samples.Samples()
     slow.own = 7_000
