@@ -29,7 +29,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health impo
 FILL = RandomLoad(MIB, 8, 0)
 _SLOWEST = 10**6  # bytes per second: a round that is slower has a drive that does not answer
 _ASK_SECONDS = 30
-_TRIES = 3  # of a round that was cut off
 _KILLED = "killed by signal"
 _COUNTED = 0.9  # of what fio wrote
 
@@ -72,6 +71,14 @@ def ask_drive(node: Node) -> Tuple[Mapping[str, int], Optional[int]]:
     return (health.counters, health.temperature) if health else ({}, None)
 
 
+def _run(argv: List[str], length: int, what: str, look: Optional[Callable[[], float]] = None) -> str:
+    """What fio reports of writing *length* bytes. Raises LoadKilled where it was ended from outside."""
+    try:
+        return run_fio(argv, 0.0, length / _SLOWEST, what, look)[0]
+    except PlumblineError as fault:
+        raise (LoadKilled(fault.msg) if _KILLED in fault.msg else fault) from fault
+
+
 class FioDrive(Backend):
     """fio on a device that is held. Until hold() was called it only answers what the drive has counted."""
 
@@ -111,10 +118,7 @@ class FioDrive(Backend):
                 keep(LoadRound(size, seconds))
             return windows.pause
 
-        try:
-            text, _busy = run_fio(argv, 0.0, length / _SLOWEST, "a fill of %d bytes on %s" % (length, place.path), look)
-        except PlumblineError as fault:
-            raise (LoadKilled(fault.msg) if _KILLED in fault.msg else fault) from fault
+        text = _run(argv, length, "a fill of %d bytes on %s" % (length, place.path), look)
         look()
         counted = self._account() - before
         if counted < _COUNTED * length:
@@ -141,15 +145,7 @@ class FioDrive(Backend):
         return self._said
 
     def _round(self, place: fio.Place, load: RandomLoad, length: int, sequential: bool) -> LoadRound:
-        """One round; it is begun again where fio was ended from outside."""
         if self._device is None:
             raise PlumblineError("%s: it is not held" % self._node.path)
         argv = round_argv(self._fio, place, load, length, self._mark, sequential)
-        for left in reversed(range(_TRIES)):
-            try:
-                text, _busy = run_fio(argv, 0.0, length / _SLOWEST, "a round of %d bytes on %s" % (length, place.path))
-                break
-            except PlumblineError as fault:
-                if not left or _KILLED not in fault.msg:
-                    raise
-        return read_round(text, self._ask()[1])
+        return read_round(_run(argv, length, "a round of %d bytes on %s" % (length, place.path)), self._ask()[1])

@@ -23,6 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.line_file import LineFile
 
 FORMAT = 1
+_TRIES = 3  # of a round whose load was ended from outside
 _FOREIGN = 0.02  # of the capacity: what the drive may count beyond our rounds, by the units of its counter
 
 
@@ -31,7 +32,9 @@ class LoadKilled(PlumblineError):
 
 
 class Backend:
-    """What writes to the drive. Lengths and offsets are bytes; a round returns when all of it is written."""
+    """What writes to the drive. Lengths and offsets are bytes; a round returns when all of it is written.
+
+    fill, load and draw raise LoadKilled where they were ended from outside."""
 
     def discard(self) -> None:
         """Discard the whole device."""
@@ -46,9 +49,7 @@ class Backend:
         raise NotImplementedError
 
     def draw(self, length: int, window: float, passes: bool, keep: Callable[[LoadRound], None]) -> LoadRound:
-        """Write so many bytes at random in one go, and hand over each *window* of them. *passes*: write no block twice. Returns all of it as one.
-
-        Raises LoadKilled where it was ended from outside."""
+        """Write so many bytes at random in one go, and hand over each *window* of them. *passes*: write no block twice. Returns all of it as one."""
         raise NotImplementedError
 
     def counters(self) -> Mapping[str, int]:
@@ -98,12 +99,12 @@ class SteadyRun:
             self.backend.discard()
             self._keep({"step": "discard", **self._counted()})
         elif self.rounds.to_fill > 0:
-            self._keep_round("fill", self.backend.fill(self.rounds.filled, min(length, self.rounds.to_fill)))
+            self._keep_round("fill", lambda: self.backend.fill(self.rounds.filled, min(length, self.rounds.to_fill)))
         elif self.verdict.verdict == RUNNING:
             if self.options.is_picture:
                 self._draw()
             else:
-                self._keep_round("load", self.backend.load(length))
+                self._keep_round("load", lambda: self.backend.load(length))
         return self.verdict
 
     def _draw(self) -> None:
@@ -131,7 +132,16 @@ class SteadyRun:
             pass
         return self.verdict
 
-    def _keep_round(self, step: str, one: LoadRound) -> None:
+    def _keep_round(self, step: str, write: Callable[[], LoadRound]) -> None:
+        """One round. It is begun again where its load was killed, and what that one wrote is kept first: it is ours as well."""
+        for left in reversed(range(_TRIES)):
+            try:
+                one = write()
+                break
+            except LoadKilled:
+                self._keep({"step": "killed", **self._counted()})
+                if not left:
+                    raise
         if one.bytes <= 0:
             raise PlumblineError("%s: a round wrote nothing; has the drive gone?" % self.path)
         self._keep({"step": step, **one._asdict(), **self._counted()})
@@ -163,7 +173,7 @@ class SteadyRun:
             self._keep({"step": "resumed", **self._counted()})
 
     def _check_foreign_writes(self) -> None:
-        """The drive's own counter has to be where the last round left it, but for the round that was under way.
+        """The drive's own counter has to be where the last record left it, but for the round that was under way.
 
         A counter that is lower says nothing: emulated drives count from each start anew. The drive's identity and the marks of the load are proven besides.
         """

@@ -351,6 +351,51 @@ def test_a_load_that_is_killed_goes_on_with_the_next_fill(place, drive):
     one.close()
 
 
+class KilledLoads(Drive):
+    """Its next rounds of the load are ended from outside when they have written all but their last byte."""
+
+    def __init__(self, path, kills):
+        super().__init__(path)
+        self.kills = kills
+
+    def load(self, length):
+        if not self.kills:
+            return super().load(length)
+        self.kills -= 1
+        self._note("killed", 0, length - 1)
+        raise module.LoadKilled("it was killed by signal 9")
+
+
+@pytest.mark.parametrize("kills", [1, 2])
+def test_what_a_killed_load_wrote_is_ours(place, tmp_path, kills):
+    """The process is killed in the round that follows: together they wrote more than a round since the last one that was kept."""
+    drive = KilledLoads(tmp_path / "killed", 0)
+    part_of_a_run(place, drive, 25)
+    drive.kills = kills
+    one = begin(place, drive)
+    one.advance()
+    one.close()
+    assert [entry["step"] for entry in one.records][-kills - 2 :] == ["resumed", *["killed"] * kills, "load"]
+    with open(place, "rb+") as handle:  # killed before it kept the round
+        lines = handle.read().splitlines(keepends=True)
+        handle.truncate(sum(map(len, lines[:-1])))
+    one = begin(place, drive)
+    assert one.run().verdict == STEADY
+    one.close()
+
+
+def test_a_round_that_is_always_killed_ends_the_run(place, tmp_path):
+    drive = KilledLoads(tmp_path / "killed", 3)
+    part_of_a_run(place, drive, 21)
+    one = begin(place, drive)
+    with pytest.raises(PlumblineError, match="killed by signal 9"):
+        one.advance()
+    one.close()
+    one = begin(place, drive)
+    assert one.run().verdict == STEADY
+    one.close()
+
+
 def test_a_load_that_is_always_killed_comes_to_an_end(place, drive):
     drive.killed = 0
     one = begin(place, drive, options=picture("passes"))
