@@ -116,7 +116,8 @@ def damaged_tree(dice, good):
     for _time in range(dice.choice((1, 1, 1, 2, 3))):
         places = [(None, None), *_places(tree)]
         holder, key = dice.choice(places)
-        new = dice.choice(VALUES) if dice.randrange(3) else copy.deepcopy(_at(tree, *dice.choice(places)))
+        # A copy, since the next turn may change what stands there now.
+        new = copy.deepcopy(dice.choice(VALUES) if dice.randrange(3) else _at(tree, *dice.choice(places)))
         if holder is None:
             tree = new if dice.randrange(20) == 0 else tree
         elif dice.randrange(4) == 0:
