@@ -70,13 +70,14 @@ BY_FOLDER: Mapping[str, tuple[str, ...]] = {
     "tests/unit/plugins/module_utils/test_hostile.py": ("plugins/modules/*",),
     "tests/unit/plugins/module_utils/builder.py": ("tests/unit/fixtures/*",),
     "tests/unit/plugins/module_utils/_monitor/test_metrics.py": ("docs/monitoring/*", "docs/docsite/rst/guide_monitoring.rst"),
-    "tests/lab/test_monitor.py": ("docs/monitoring/*",),
     "tests/lab/labkit/roles.py": ("roles/build/tasks/steps.yml",),
     "roles/build/tasks/steps.yml": (
         *(f"plugins/modules/{module}.py" for module in ("write_cache", "aligned_partition", "mount_points")),
         "roles/verify/tasks/writes.yml",
     ),
 }
+# What these use beside what they import and the names that they say.
+BESIDE: Mapping[str, tuple[str, ...]] = {"tests/lab/test_monitor.py": ("docs/monitoring/*",)}
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ class Uses:
             pass  # the latter names other roles in prose
         elif name.endswith((".yml", ".yaml", ".sh", ".j2", ".cfg")):
             found |= self._words(name, re.sub(r"(?m)(^|\s)#.*$", "", path.read_text(encoding="utf-8")))
-        for pattern in BY_FOLDER.get(name, ()):
+        for pattern in (*BY_FOLDER.get(name, ()), *BESIDE.get(name, ())):
             found.update(one for one in self._names if fnmatch(one, pattern))
         parts = PurePosixPath(name).parts
         if parts[0] == "molecule" and len(parts) > 2 and parts[1] not in ("lab", "shared"):

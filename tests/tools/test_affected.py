@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from affected import BY_FOLDER, DECLARED, Uses, affected, changed_files, declared
+from affected import BESIDE, BY_FOLDER, DECLARED, Uses, affected, changed_files, declared
 from staging import tracked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +40,7 @@ def uses(names: list[str]) -> Uses:
             "test_mounts test_decoys",
         ),
         ("plugins/modules/stack_plan.py", "unit sanity molecule-loop lab-tests lab-measured", "simssd", "test_mounts test_layouts", ""),
+        ("plugins/modules/monitor.py", "unit sanity lint lab-tests", "simssd molecule-nvme", "test_monitor", "test_mounts"),
         # a part that only measurements use
         ("plugins/module_utils/_measure/sync/writer.py", "unit molecule-nvme lab-measured", "simssd", "test_sync_latency", "test_refusals"),
         # a role: the scenarios, and the tests that take their calls from it
@@ -83,8 +86,18 @@ def test_the_list_knows_every_file_and_is_of_use(names: list[str]) -> None:
     assert [name for name in names if declared(name) is None] == []
     from fnmatch import fnmatch
 
-    for pattern in (*(pattern for pattern, _stages in DECLARED), *BY_FOLDER, *(pattern for patterns in BY_FOLDER.values() for pattern in patterns)):
+    for pattern in (*(pattern for pattern, _stages in DECLARED), *BY_FOLDER, *BESIDE, *itertools.chain(*BY_FOLDER.values(), *BESIDE.values())):
         assert any(fnmatch(name, pattern) for name in names) or pattern.endswith("defaults/main.yml"), pattern
+
+
+def test_a_lab_test_uses_the_modules_that_it_calls(names: list[str], uses: Uses) -> None:
+    called = {}
+    for name in names:
+        if name.startswith("tests/lab/test_"):
+            said = set(re.findall(r'harness\.module\("(\w+)"', (ROOT / name).read_text(encoding="utf-8")))
+            called[name] = {f"plugins/modules/{module}.py" for module in said} & set(names)
+    assert sum(map(len, called.values())) > 30
+    assert {name: modules - uses.of[name] for name, modules in called.items() if modules - uses.of[name]} == {}
 
 
 def test_changed_files(tmp_path: Path) -> None:
