@@ -231,8 +231,8 @@ rows:
       sample: 3011.2
     method_us:
       description:
-        - The part of each operation that is the measuring program's own, in microseconds, measured with a loop on C(/dev/null). It is
-          subtracted from all figures.
+        - The part of each operation that is the measuring program's own, in microseconds. It is measured with the same calls on
+          C(/dev/null), each behind an operation of the row, and is subtracted from all figures.
       type: float
     open_p99_us:
       description: The longest time that 99 % of requests at random times would wait for the operation under way, in microseconds.

@@ -182,7 +182,7 @@ class _Calls(NamedTuple):
 
 _OWN_BATCHES = 16
 _OWN_OPERATIONS = 64  # in each
-_OWN_WAIT = 0.0003  # seconds, about as long as a quick drive takes for a sync
+_OWN_LEAST, _OWN_NS = 3, 200_000_000  # a slow drive is waited for so many times, and else no longer than this
 
 
 class _Job:
@@ -215,8 +215,8 @@ class _Job:
     def _own(self) -> int:
         """Nanoseconds of an operation that are this program's: the same loop on a device that takes nothing, with syncs that do nothing.
 
-        A row that waits for the drive waits before each operation here as well, since the processor's caches lose the program meanwhile: of these
-        the median. Of a row that does not wait, the quickest batch. Where each write waits, one write is measured.
+        Of a row that waits for the drive it is the median, each behind an operation of the row: while that waits, the processor's caches lose the
+        program. Of a row that does not wait it is the quickest batch. Where each write waits, one write is measured.
         """
         fd = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         nothing = "".format
@@ -226,10 +226,12 @@ class _Job:
             if not (self.row.sync or self.row.flag):
                 return min(sum(self._time(operate, 0, _OWN_OPERATIONS)) // _OWN_OPERATIONS for _batch in range(_OWN_BATCHES))
             latencies = array.array("q")
-            for _operation in range(_OWN_OPERATIONS):
-                time.sleep(_OWN_WAIT)
+            until = time.perf_counter_ns() + _OWN_NS
+            while len(latencies) < (_OWN_LEAST if time.perf_counter_ns() >= until else _OWN_OPERATIONS):
+                self.operate()
+                self.written += self.row.write * self.row.times
                 self._time(operate, 0, 1, latencies)
-            return sorted(latencies)[_OWN_OPERATIONS // 2] * waits
+            return sorted(latencies)[len(latencies) // 2] * waits
         finally:
             os.close(fd)
 

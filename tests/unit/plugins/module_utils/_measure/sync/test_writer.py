@@ -293,13 +293,28 @@ def test_what_the_program_itself_takes_is_measured_and_taken_out(volume):
         assert samples.unable or 0 < samples.own < 1e9 * samples.seconds / samples.ops + samples.own, row.name
 
 
-@pytest.mark.parametrize("name, waits, writes, own", [("fdatasync_2", 64, 2, 5000), ("open_sync_4x4k", 64, 1, 20000), ("write", 0, 1, 5000)])
-def test_a_row_that_waits_for_the_drive_waits_when_its_program_is_timed(monkeypatch, name, waits, writes, own):
-    """A wait costs the program time afterwards. Rows whose every write waits are timed by one write."""
-    slept, asked = [], []
+@pytest.mark.parametrize(
+    "name, milliseconds, waits, writes, own",
+    [
+        ("fdatasync_2", 1, 64, 2, 5000),
+        ("open_sync_4x4k", 1, 64, 1, 20000),
+        ("fdatasync_2", 20, 10, 2, 5000),
+        ("fdatasync_2", 200, 3, 2, 5000),
+        ("write", 1, 0, 1, 5000),
+    ],
+)
+def test_a_row_that_waits_for_the_drive_waits_when_its_program_is_timed(monkeypatch, name, milliseconds, waits, writes, own):
+    """A wait costs the program time afterwards. Rows whose every write waits are timed by one write. A slow drive is not waited for so often."""
+    waited, asked, now = [], [], [0]
     job = object.__new__(writer._Job)
-    job.row, job.again, job.views = KNOWN[name], "", []
-    monkeypatch.setattr(writer.time, "sleep", slept.append)
+    job.row, job.again, job.views, job.written = KNOWN[name], "", [], 0
+
+    def operate():
+        waited.append(1)
+        now[0] += milliseconds * 1_000_000
+
+    job.operate = operate
+    monkeypatch.setattr(writer.time, "perf_counter_ns", lambda: now[0])
     monkeypatch.setattr(writer._Job, "_operation", lambda self, fd, calls, count: asked.append(count))
 
     def timed(operate, until, least=1, latencies=None):
@@ -308,7 +323,8 @@ def test_a_row_that_waits_for_the_drive_waits_when_its_program_is_timed(monkeypa
         return latencies
 
     monkeypatch.setattr(writer._Job, "_time", staticmethod(timed))
-    assert (job._own(), len(slept), asked) == (own, waits, [writes])
+    assert (job._own(), len(waited), asked) == (own, waits, [writes])
+    assert job.written == waits * job.row.write * job.row.times
 
 
 def test_a_slow_program_shows_the_same_figures():
