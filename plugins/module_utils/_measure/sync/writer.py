@@ -182,7 +182,8 @@ class _Calls(NamedTuple):
 
 _OWN_BATCHES = 16
 _OWN_OPERATIONS = 64  # in each
-_OWN_LEAST, _OWN_NS = 3, 200_000_000  # a slow drive is waited for so many times, and else no longer than this
+_OWN_NS = 50_000_000  # nanoseconds, after which fewer operations of a slow drive are enough
+_OWN_LEAST = 3  # but so many
 
 
 class _Job:

@@ -296,9 +296,9 @@ def test_what_the_program_itself_takes_is_measured_and_taken_out(volume):
 @pytest.mark.parametrize(
     "name, milliseconds, waits, writes, own",
     [
-        ("fdatasync_2", 1, 64, 2, 5000),
-        ("open_sync_4x4k", 1, 64, 1, 20000),
-        ("fdatasync_2", 20, 10, 2, 5000),
+        ("fdatasync_2", 0.5, 64, 2, 5000),
+        ("open_sync_4x4k", 0.5, 64, 1, 20000),
+        ("fdatasync_2", 5, 10, 2, 5000),
         ("fdatasync_2", 200, 3, 2, 5000),
         ("write", 1, 0, 1, 5000),
     ],
@@ -311,7 +311,7 @@ def test_a_row_that_waits_for_the_drive_waits_when_its_program_is_timed(monkeypa
 
     def operate():
         waited.append(1)
-        now[0] += milliseconds * 1_000_000
+        now[0] += int(milliseconds * 1_000_000)
 
     job.operate = operate
     monkeypatch.setattr(writer.time, "perf_counter_ns", lambda: now[0])
