@@ -53,7 +53,7 @@ def rules(drive: dict[str, Any]) -> list[str]:
 
 def warn(bench: Bench, disk: Disk, bits: int) -> None:
     """Set the critical warning of a QEMU NVMe drive that runs."""
-    with Qmp(bench.paths.qmp) as qmp:
+    with Qmp(bench.paths) as qmp:
         qmp.command("qom-set", {"path": f"/machine/peripheral/{disk.name}", "property": "smart_critical_warning", "value": bits})
 
 
@@ -202,7 +202,7 @@ def test_refused_options(harness: Harness, drives: Bench) -> None:
 
 def test_a_member_of_a_megaraid_is_read_once(harness: Harness, drives: Bench, figure: Any) -> None:
     """QEMU's megasas, where it answers smartctl's pass-through."""
-    with Qmp(drives.paths.qmp) as qmp:
+    with Qmp(drives.paths) as qmp:
         try:
             qmp.command("blockdev-add", {"driver": "null-co", "node-name": "node-mega", "size": 64 << 20, "read-zeroes": True})
             qmp.command("device_add", {"driver": "megasas-gen2", "id": "mega", "bus": "port13"})

@@ -56,7 +56,7 @@ def read_now(harness: Harness) -> str:
 
 
 def warn(bench: Bench, disk: Disk, bits: int) -> None:
-    with Qmp(bench.paths.qmp) as qmp:
+    with Qmp(bench.paths) as qmp:
         qmp.command("qom-set", {"path": f"/machine/peripheral/{disk.name}", "property": "smart_critical_warning", "value": bits})
 
 

@@ -57,7 +57,7 @@ def read(paths: Paths, names: list[str], reset: bool) -> dict[str, Counters]:
     state = machine.require_up(paths)
     disks = machine.attached(state, names)
     found: dict[str, Counters] = {}
-    with Qmp(paths.qmp) as qmp:
+    with Qmp(paths) as qmp:
         devices = qmp.command("query-blockstats")
         nodes = qmp.command("query-blockstats", {"query-nodes": True})
     for name, disk in disks.items():

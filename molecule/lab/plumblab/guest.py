@@ -9,7 +9,7 @@ import time
 
 from .errors import LabError
 from .paths import ALIAS, Paths
-from .process import running_pid
+from .process import last_words, running_pid
 
 _HOPELESS = ("Kernel panic", "You are in emergency mode", "Cannot open root device", "Gave up waiting for root")
 
@@ -107,7 +107,7 @@ def wait_up(paths: Paths, port: int, timeout_seconds: float) -> float:
             execute(paths, "test -e /etc/plumbline-lab", timeout_seconds=180)
             return time.monotonic() - begin
         if running_pid(paths) is None:
-            raise LabError(f"QEMU ended while the guest booted; its console:\n{console_tail(paths)}")
+            raise LabError(f"QEMU ended while the guest booted: {last_words(paths)}\nits console:\n{console_tail(paths)}")
         tail = console_tail(paths)
         for sign in _HOPELESS:
             if sign in tail:

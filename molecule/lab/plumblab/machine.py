@@ -137,7 +137,7 @@ def _boot(paths: Paths, state: State, root: image.Image, accel: str) -> None:
 
 
 def _start(paths: Paths, state: State, root: image.Image) -> None:
-    """Start QEMU, daemonised; everything about it is on disk before it runs."""
+    """Start QEMU in the background; everything about it is on disk before it runs."""
     guest.forget_connection(paths)
     state.ssh_port = guest.free_port()
     paths.console.write_text("", encoding="utf-8")
@@ -148,7 +148,7 @@ def _start(paths: Paths, state: State, root: image.Image) -> None:
     backing = {disk.name: storage.prepare(paths, disk, fresh=False) for disk in disks}
     words = qemu.machine(paths, emulator.find(paths), root, state.accel, state.memory_mib, state.cpus, state.ssh_port)
     states.save(paths, state)
-    run(words + qemu.boot_disks(disks, state.slots, backing), timeout_seconds=60)
+    process.start(paths, words + qemu.boot_disks(disks, state.slots, backing))
 
 
 def down(paths: Paths, keep: bool) -> None:
@@ -200,7 +200,7 @@ def reboot(paths: Paths) -> float:
             except LabError:
                 pass  # the connection of a guest that is going down
         if process.running_pid(paths) is None:
-            raise LabError(f"QEMU ended during the reboot; its console:\n{guest.console_tail(paths)}")
+            raise LabError(f"QEMU ended during the reboot: {process.last_words(paths)}\nits console:\n{guest.console_tail(paths)}")
         if time.monotonic() > limit:
             raise LabError(f"the guest does not come back after a reboot; its console:\n{guest.console_tail(paths)}")
         time.sleep(0.5)

@@ -76,6 +76,10 @@ class Paths:
         return self.run / "console.log"
 
     @property
+    def log(self) -> Path:
+        return self.run / "qemu.log"
+
+    @property
     def qmp(self) -> Path:
         return self.run / "qmp.sock"
 

@@ -32,7 +32,7 @@ def attach(paths: Paths, disks: list[Disk], fresh: bool) -> dict[str, Any]:
                 "declare it at boot (lab.py up --disks FILE), or use lab.py replace --restart"
             )
     slots = qemu.assign_slots(disks, state.slots, state.disks())
-    with Qmp(paths.qmp) as qmp:
+    with Qmp(paths) as qmp:
         done: list[Disk] = []
         try:
             for disk in disks:
@@ -117,7 +117,7 @@ def release_all(paths: Paths, disks: Iterable[Disk], everything: bool) -> None:
 
 
 def _pull(paths: Paths, state: State, disks: list[Disk]) -> None:
-    with Qmp(paths.qmp) as qmp:
+    with Qmp(paths) as qmp:
         for disk in disks:
             qmp.command("device_del", {"id": disk.name})
         for disk in disks:

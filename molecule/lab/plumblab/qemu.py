@@ -136,7 +136,7 @@ def machine(paths: Paths, emulator: Sequence[str], image: Image, accel: str, mem
         *emulator, "-name", "plumbline-lab", "-nodefaults", "-no-user-config", "-display", "none",
         "-machine", "q35", *acceleration(accel), "-m", str(memory_mib), "-smp", str(cpus),
         "-serial", f"file:{paths.console}", "-qmp", f"unix:{paths.qmp},server=on,wait=off",
-        "-pidfile", str(paths.pid), "-daemonize",
+        "-pidfile", str(paths.pid),
         # restrict: the guest reaches nothing but the one forwarded port.
         "-netdev", f"user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:{ssh_port}-:22",
         "-device", "virtio-net-pci,netdev=net0,romfile=",

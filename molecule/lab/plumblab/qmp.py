@@ -7,24 +7,26 @@ import json
 import socket
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from . import process
 from .errors import LabError
+from .paths import Paths
 
 
 class Qmp:
     """One connection; events that arrive between answers are kept."""
 
-    def __init__(self, path: Path, timeout_seconds: float = 30) -> None:
+    def __init__(self, paths: Paths, timeout_seconds: float = 30) -> None:
+        self._paths = paths
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout_seconds)
         try:
-            self._socket.connect(str(path))
+            self._socket.connect(str(paths.qmp))
         except OSError as error:
             self._socket.close()
-            raise LabError(f"QEMU's monitor {path} does not answer ({error}); is the machine up?") from error
+            raise LabError(f"QEMU's monitor {paths.qmp} does not answer ({error}); is the machine up?") from error
         self._buffer = b""
         self.events: list[dict[str, Any]] = []
         self._receive(timeout_seconds)
@@ -72,7 +74,7 @@ class Qmp:
         while b"\n" not in self._buffer:
             chunk = self._socket.recv(65536)
             if not chunk:
-                raise LabError("QEMU closed its monitor: the machine has ended")
+                raise LabError(f"QEMU closed its monitor: {process.last_words(self._paths)}")
             self._buffer += chunk
         line, self._buffer = self._buffer.split(b"\n", 1)
         message: dict[str, Any] = json.loads(line)
