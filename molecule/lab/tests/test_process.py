@@ -50,5 +50,5 @@ def test_one_that_crashes(paths: Paths) -> None:
     program = paths.run / "qemu-system-test"  # by its name the lab knows its own machine
     program.symlink_to("/usr/bin/python3")
     process.start(paths, [str(program), "-c", CRASHING, str(paths.qmp), str(paths.pid)])
-    with pytest.raises(LabError, match="(?s)closed its monitor: an assertion failed.*QEMU ended with status 134"):
+    with pytest.raises(LabError, match=r"(?s)closed its monitor: an assertion failed.*QEMU ended with status 134"):
         Qmp(paths)

@@ -14,6 +14,7 @@ from plumblab import state as states
 from plumblab.disks import Disk as LabDisk
 from plumblab.disks import parse
 from plumblab.paths import Paths
+from plumblab.state import State
 from simssd import SimSSD
 
 from .harness import HOME, Harness
@@ -80,7 +81,7 @@ class Bench:
     def replace(self, declarations: Sequence[Mapping[str, Any]]) -> dict[str, Disk]:
         """These disks, empty. The machine boots for them if those that cannot be plugged or pulled while it runs are others than before."""
         if process.running_pid(self.paths) is None:
-            self.up()
+            self._begin_anew()
         self.clean()
         wanted = [parse(dict(entry)) for entry in declarations]
         fixed = [disk for disk in wanted if disk.boot_only]
@@ -101,6 +102,16 @@ class Bench:
         if fixed:
             with states.exclusive(self.paths):
                 machine.down(self.paths, keep=False)
+
+    def _begin_anew(self) -> None:
+        """A boot with no disk: a machine that ended in one file of tests is no reason for the next ones to fail."""
+        self.guest.close()
+        self.disks = {}
+        with states.exclusive(self.paths):
+            for disk in (states.load(self.paths) or State()).disks():
+                storage.discard(self.paths, disk)
+            machine.up(self.paths, machine.Wish(), [])
+            plugging.forget_stored(self.paths)
 
     def _boot_with(self, disks: list[LabDisk]) -> None:
         """A new boot with the same root, and with no disks but these."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import subprocess
@@ -14,7 +15,7 @@ from threading import Condition
 from typing import Any
 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import plan_host
-from plumblab import guest
+from plumblab import guest, process
 from plumblab.paths import Paths
 
 from . import roles
@@ -127,7 +128,8 @@ class Harness:
     def close(self) -> None:
         """End the server."""
         if self._server is not None and self._server.stdin is not None:
-            self._server.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # the machine has ended before
+                self._server.stdin.close()
             self._server.wait(timeout=20)
             self._server = None
 
@@ -214,6 +216,7 @@ class Harness:
         if not line:
             code, said = self._server.wait(timeout=20), self._server.stderr.read()
             self._server = None
-            raise HarnessError(f"the server in the guest ended with {code}: {said[-2000:]}")
+            machine = "" if process.running_pid(self._paths) else f"\nthe machine has ended: {process.last_words(self._paths)}"
+            raise HarnessError(f"the server in the guest ended with {code}: {said[-2000:]}{machine}")
         answer: dict[str, Any] = json.loads(line)
         return answer
