@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import lzma
@@ -95,9 +94,8 @@ def _build(paths: Paths, suite: str, target: Path) -> None:
     if os.geteuid() != 0:
         raise LabError("building the image needs root (mmdebstrap writes other users' files)")
     paths.images.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=paths.images, prefix=".build-") as name, contextlib.ExitStack() as stack:
+    with tempfile.TemporaryDirectory(dir=paths.images, prefix=".build-") as name:
         build = Path(name)
-        stack.callback(_unmount_below, build)
         sources = build / "debian.sources"
         sources.write_text(apt_sources.for_suite(apt_sources.read_host(), apt_sources.host_codename(), suite), encoding="utf-8")
         counter = build / "counting-python"
@@ -105,6 +103,8 @@ def _build(paths: Paths, suite: str, target: Path) -> None:
         root = build / "root"
         run(
             [
+                # What it mounts goes with its last process, even if that is killed: no remover of the cache gets to the host's /sys.
+                "unshare", "--mount",
                 "mmdebstrap",
                 "--variant=minbase",
                 "--architectures=amd64",
@@ -120,7 +120,6 @@ def _build(paths: Paths, suite: str, target: Path) -> None:
             ],
             timeout_seconds=1200,
         )
-        _unmount_below(build)
         finished = build / "image"
         finished.mkdir()
         (finished / "kernel").write_bytes(unpacked(_inside(root, "vmlinuz").read_bytes()))
@@ -133,13 +132,6 @@ def _build(paths: Paths, suite: str, target: Path) -> None:
         (finished / "recipe.json").write_text(json.dumps(recipe, indent=1) + "\n", encoding="utf-8")
         shutil.rmtree(root)
         finished.rename(target)
-
-
-def _unmount_below(folder: Path) -> None:
-    """Take away what an interrupted mmdebstrap left mounted, before anything there is copied or removed."""
-    mounts = [line.split(" ")[4] for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()]
-    for mount in sorted((one for one in mounts if one.startswith(f"{folder}/")), reverse=True):
-        run(["umount", "--lazy", mount])
 
 
 def unpacked(kernel: bytes) -> bytes:
