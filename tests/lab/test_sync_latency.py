@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import statistics
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from labkit.bench import Bench, Disk
@@ -107,49 +108,59 @@ def pg_test_fsync(harness: Harness, seconds: int, until: str) -> list[tuple[str,
     return found
 
 
-AT_MOST = 0.15  # between both programs
-SECONDS = 3  # of a row, in both
+SURE = 2.0  # standard errors on either side of a ratio
 
 
-def against_pg(harness: Harness, times: int, rows: list[str] | None = None, bound: float = AT_MOST, itself: bool = False) -> None:
-    """Both by turns, *rows* being those of its first heading, or all; the medians of every synced row agree within *bound*.
+class Ratio(NamedTuple):
+    """Of two programs that took turns: the geometric mean over all turns, and its standard error."""
 
-    *itself*: pg_test_fsync runs twice in each turn, and both count. What it differs from itself no other program can be held to, and widens the bound,
-    to 15 % at most.
+    value: float
+    error: float
+
+    @classmethod
+    def of(cls, these: Sequence[float], before: Sequence[float], after: Sequence[float]) -> Ratio:
+        """Each figure by the geometric mean of those before and after it, so that a drift of the host cancels out."""
+        logs = [math.log(one / math.sqrt(earlier * later)) for one, earlier, later in zip(these, before, after, strict=True)]
+        return cls(math.exp(statistics.mean(logs)), statistics.stdev(logs) / math.sqrt(len(logs)))
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.error:.3f}"
+
+    def may_be_within(self, bound: float) -> bool:
+        return abs(self.value - 1) <= bound + SURE * self.error
+
+
+def against_pg(harness: Harness, turns: int, rows: list[str] | None = None, bound: float = 0.15) -> None:
+    """Ours, so many times, each time between two runs of pg_test_fsync, a second a row: every synced row agrees within *bound*.
+
+    *rows* are those of its first heading, or all.
     """
-    names = ("ours", "pg_test_fsync", *(["pg_test_fsync again"] if itself else []))
-    rates_of: dict[str, dict[str, list[float]]] = {name: {} for name in names}
+    ours: dict[str, list[float]] = {}
+    theirs: dict[str, list[float]] = {}
     titles: dict[str, str] = {}
 
-    def keep(name: str, row: str, ops: float) -> None:
-        rates_of[name].setdefault(row, []).append(ops)
+    def run_ours() -> None:
+        for row in measure(harness, rows, seconds=1)["rows"]:
+            ours.setdefault(row["row"], []).append(row["ops_per_sec"])
+            titles[row["row"]] = row["title"]
 
-    def run(name: str) -> None:
-        if name == "ours":
-            for row in measure(harness, rows, seconds=SECONDS)["rows"]:
-                keep(name, row["row"], row["ops_per_sec"])
-                titles[row["row"]] = row["title"]
-            return
-        lines = pg_test_fsync(harness, SECONDS, "using two 8kB writes" if rows else "")
-        assert [title for title, _ops in lines] == list(titles.values()), "the rows are not those of pg_test_fsync"
-        for row, (_title, ops) in zip(titles, lines, strict=True):
-            keep(name, row, ops)
+    def run_theirs() -> None:
+        lines = pg_test_fsync(harness, 1, "using two 8kB writes" if rows else "")
+        for number, (title, ops) in enumerate(lines):
+            theirs.setdefault(f"{number}: {title}", []).append(ops)
 
-    # In all orders, since a file that was just removed leaves the drive work for whoever comes next.
-    for order in itertools.islice(itertools.cycle(itertools.permutations(names)), times):
-        for name in order:
-            run(name)
-    median = {name: {row: statistics.median(found) for row, found in rates_of[name].items()} for name in names}
-    print(f"\nmedians of {times}, operations per second: " + " ".join(f"{name:>20s}" for name in names) + "  ours by pg_test_fsync, that by itself")
+    run_theirs()
+    for _turn in range(turns):
+        run_ours()
+        run_theirs()
+    assert [name.split(": ", 1)[1] for name in theirs] == list(titles.values()), "the rows are not those of pg_test_fsync"
+    print(f"\n{turns} turns: medians of operations per second, ours and theirs; the ratio, and that of pg_test_fsync by itself")
     wrong = {}
-    for row in titles:
-        theirs = statistics.median(ops for name in names[1:] for ops in rates_of[name][row])
-        ratio = median["ours"][row] / theirs
-        more = [median[name][row] / median["pg_test_fsync"][row] for name in names[2:]]
-        print(f"  {row:40s}" + " ".join(f"{median[name][row]:20.1f}" for name in names) + "".join(f"{one:7.3f}" for one in (ratio, *more)))
-        most = min(bound + sum(abs(one - 1) for one in more), AT_MOST)
-        if row != UNSYNCED and abs(ratio - 1) > most:
-            wrong[row] = f"{ratio:.3f}, wanted within {most:.3f} of 1"
+    for row, those in zip(titles, theirs.values(), strict=True):
+        ratio, itself = Ratio.of(ours[row], those[:-1], those[1:]), Ratio.of(those[1:-1], those[:-2], those[2:])
+        print(f"  {row:20s}{statistics.median(ours[row]):10.1f}{statistics.median(those):10.1f}   {ratio}   {itself}")
+        if row != UNSYNCED and not ratio.may_be_within(bound):
+            wrong[row] = f"{ratio}, wanted within {bound} of 1"
     assert not wrong, wrong
 
 
@@ -157,14 +168,14 @@ def against_pg(harness: Harness, times: int, rows: list[str] | None = None, boun
 @pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_the_methods_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
-    against_pg(harness, 3, METHODS)
+    against_pg(harness, 6, METHODS)
 
 
-@pytest.mark.long(minutes=8)
+@pytest.mark.long(minutes=5)
 @pytest.mark.measured
 @pytest.mark.parametrize("mounted", ["honest"], indirect=True)
 def test_all_rows_agree_with_pg_test_fsync(harness: Harness, mounted: Disk) -> None:
-    against_pg(harness, 5)
+    against_pg(harness, 6)
 
 
 @pytest.mark.long(minutes=15)
@@ -175,7 +186,7 @@ def test_quick_drives_agree_as_well(bench: Bench, harness: Harness, mounted: Dis
     """A drive with capacitors, a good one without, a poor one. On an emulated machine a sync takes a third of a millisecond and more, whatever the drive."""
     bench.change(mounted, flush_us=flush_us, program_us=10, transfer_us=1)
     try:
-        against_pg(harness, 9, METHODS, 0.05, itself=True)
+        against_pg(harness, 18, METHODS, 0.05)
     finally:
         bench.change(mounted, **{key: HONEST[key] for key in ("flush_us", "program_us", "transfer_us")})
 

@@ -7,11 +7,12 @@ import array
 import ctypes
 import errno
 import functools
+import itertools
 import mmap
 import os
 import stat
 import time
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
@@ -180,6 +181,30 @@ class _Calls(NamedTuple):
     reopen: Callable[..., Any]
 
 
+class _Operation(NamedTuple):
+    """The calls of an operation, one after the other, and what each of them returns."""
+
+    steps: Tuple[Callable[[], object], ...]
+    results: Tuple[Optional[int], ...]
+
+    def __call__(self) -> None:
+        self.check(tuple(step() for step in self.steps))
+
+    def check(self, results: Tuple[object, ...]) -> None:
+        if results != self.results:
+            raise OSError(errno.EIO, "a write ended early")
+
+
+_NEVER = -1  # neither a clock nor a step returns it
+
+
+def _calls(*steps: Callable[[], object]) -> Iterator[Tuple[Any, ...]]:
+    """These calls, one after the other, again and again: what they returned. No line of Python is carried out in between."""
+    return zip(*(iter(step, _NEVER) for step in steps))
+
+
+_BATCH = 128  # operations at most between two looks at what they returned
+_BATCH_NS = 50_000_000  # nanoseconds that they take together, by the batch before
 _OWN_BATCHES = 16
 _OWN_OPERATIONS = 64  # in each
 _OWN_NS = 50_000_000  # nanoseconds, after which fewer operations of a slow drive are enough
@@ -201,8 +226,8 @@ class _Job:
             if row.sync not in ("fsync_close", "close_fsync"):
                 self.fd = os.open(self.again, os.O_RDWR | os.O_CLOEXEC | (row.flag | os.O_DIRECT if row.flag else 0))
             sync = {"fdatasync": os.fdatasync, "sync_file_range": _write_out}.get(row.sync, os.fsync)
-            self.operate = self._operation(self.fd, _Calls(os.pwrite, sync, os.fsync, os.close, os.open), row.times)
-            self.operate()
+            self.operation = self._operation(self.fd, _Calls(os.pwrite, sync, os.fsync, os.close, os.open), row.times)
+            self.operation()
             self.samples.own = self._own()
             self.written += row.write * row.times
         except OSError as fault:
@@ -214,52 +239,42 @@ class _Job:
             self.samples = Samples("%d B is no whole block of %d B" % (row.write, volume.logical) if small else "no such direct writes on this filesystem")
 
     def _own(self) -> int:
-        """Nanoseconds of an operation that are this program's: the same loop on a device that takes nothing, with syncs that do nothing.
+        """Nanoseconds of an operation that are this program's: the same steps on a device that takes nothing, with syncs that do nothing.
 
         Of a row that waits for the drive it is the median, each behind an operation of the row: while that waits, the processor's caches lose the
         program. Of a row that does not wait it is the quickest batch. Where each write waits, one write is measured.
         """
         fd = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-        nothing = "".format
+        nothing: Callable[[object], None] = set().discard
         waits = self.row.times if self.row.flag else 1
         try:
-            operate = self._operation(fd, _Calls(os.pwrite, nothing, nothing, nothing, {self.again: fd}.get), self.row.times // waits)
+            operation = self._operation(fd, _Calls(os.pwrite, nothing, nothing, nothing, {self.again: fd}.get), self.row.times // waits)
             if not (self.row.sync or self.row.flag):
-                return min(sum(self._time(operate, 0, _OWN_OPERATIONS)) // _OWN_OPERATIONS for _batch in range(_OWN_BATCHES))
-            latencies = array.array("q")
-            until = time.perf_counter_ns() + _OWN_NS
-            while len(latencies) < (_OWN_LEAST if time.perf_counter_ns() >= until else _OWN_OPERATIONS):
-                self.operate()
+                return min(sum(self._time(operation, 0, _OWN_OPERATIONS)) // _OWN_OPERATIONS for _batch in range(_OWN_BATCHES))
+            found: List[int] = []
+            clock = time.perf_counter_ns
+            until = clock() + _OWN_NS
+            for returned in _calls(*self.operation.steps, clock, *operation.steps, clock):
                 self.written += self.row.write * self.row.times
-                self._time(operate, 0, 1, latencies)
-            return sorted(latencies)[len(latencies) // 2] * waits
+                found.append(returned[-1] - returned[len(self.operation.steps)])
+                if len(found) >= (_OWN_LEAST if returned[-1] >= until else _OWN_OPERATIONS):
+                    break
+            return sorted(found)[len(found) // 2] * waits
         finally:
             os.close(fd)
 
-    def _operation(self, fd: int, calls: _Calls, writes: int) -> Callable[[], None]:
+    def _operation(self, fd: int, calls: _Calls, writes: int) -> _Operation:
         """One operation of the row, with so many writes. All that can be made ready is made ready here."""
         again, size = self.again, self.row.write
-        pieces = [(view, number * size) for number, view in enumerate(self.views[:writes])]
         view = self.views[0]
         pwrite, sync, fsync, close, reopen = calls
         flags = os.O_RDWR | os.O_CLOEXEC
+        first = self.row.sync == "fsync_close"
 
-        def write() -> None:
-            for piece, offset in pieces:
-                if pwrite(fd, piece, offset) != size:
-                    raise OSError(errno.EIO, "a write ended early")
-
-        def write_and_sync() -> None:
-            for piece, offset in pieces:
-                if pwrite(fd, piece, offset) != size:
-                    raise OSError(errno.EIO, "a write ended early")
-            sync(fd)
-
-        def write_and_reopen() -> None:
+        def write_and_reopen() -> int:
             writer = reopen(again, flags)
             try:
-                if pwrite(writer, view, 0) != size:
-                    raise OSError(errno.EIO, "a write ended early")
+                written = pwrite(writer, view, 0)
                 if first:
                     fsync(writer)
             finally:
@@ -270,32 +285,46 @@ class _Job:
                     fsync(other)
             finally:
                 close(other)
+            return written
 
         if self.row.sync in ("fsync_close", "close_fsync"):
-            first = self.row.sync == "fsync_close"
-            return write_and_reopen
-        return write_and_sync if self.row.sync else write
+            return _Operation((write_and_reopen,), (size,))
+        steps = [functools.partial(pwrite, fd, piece, number * size) for number, piece in enumerate(self.views[:writes])]
+        if not self.row.sync:
+            return _Operation(tuple(steps), (size,) * writes)
+        return _Operation((*steps, functools.partial(sync, fd)), (*(size,) * writes, None))
 
     @staticmethod
-    def _time(operate: Callable[[], None], until: int, least: int = 1, latencies: Optional["array.array[int]"] = None) -> "array.array[int]":
-        """Operations until this moment (perf_counter_ns), and at least so many: nanoseconds of each. What was done stays in *latencies*."""
+    def _time(operation: _Operation, until: int, least: int = 1, latencies: Optional["array.array[int]"] = None) -> "array.array[int]":
+        """Operations until this moment (perf_counter_ns), and at least so many: nanoseconds of each. What was done stays in *latencies*.
+
+        They are carried out in batches. The interpreter's work between two operations drives the kernel's part of the next one out of the processor's
+        caches: on an emulated machine it cost a sync of 600 µs some 30 µs, which are in no time that could be taken out.
+        """
         clock = time.perf_counter_ns
         latencies = array.array("q") if latencies is None else latencies
-        keep = latencies.append
+        calls = _calls(clock, *operation.steps, clock)
+        count = 1
         while True:
-            began = clock()  # what the program does between two operations is not theirs
-            operate()
-            ended = clock()
-            keep(ended - began)
+            done: List[Tuple[Any, ...]] = []
+            try:
+                done.extend(itertools.islice(calls, count))
+            finally:
+                latencies.extend(ended - began for began, *_results, ended in done)
+            for _began, *results, _ended in done:
+                operation.check(tuple(results))
+            began, ended = done[0][0], done[-1][-1]
             if ended >= until and len(latencies) >= least:
                 return latencies
+            able = min(_BATCH_NS, until - ended) * count // max(ended - began, 1)
+            count = max(min(able, 2 * count, _BATCH), 1)
 
     def run(self, until: int) -> None:
         """Operations until this moment (perf_counter_ns), one at least. The first is not counted: what ran before may have left it work."""
         latencies = array.array("q")
-        self.operate()
+        self.operation()
         try:
-            self._time(self.operate, until, 1, latencies)
+            self._time(self.operation, until, 1, latencies)
         finally:
             if latencies:
                 self.samples.add(latencies, sum(latencies))

@@ -309,22 +309,56 @@ def test_a_row_that_waits_for_the_drive_waits_when_its_program_is_timed(monkeypa
     job = object.__new__(writer._Job)
     job.row, job.again, job.views, job.written = KNOWN[name], "", [], 0
 
-    def operate():
-        waited.append(1)
-        now[0] += int(milliseconds * 1_000_000)
+    def step(nanoseconds, done):
+        def call():
+            done.append(1)
+            now[0] += nanoseconds
 
-    job.operate = operate
+        return writer._Operation((call,), (None,))
+
+    job.operation = step(int(milliseconds * 1_000_000), waited)
     monkeypatch.setattr(writer.time, "perf_counter_ns", lambda: now[0])
-    monkeypatch.setattr(writer._Job, "_operation", lambda self, fd, calls, count: asked.append(count))
-
-    def timed(operate, until, least=1, latencies=None):
-        latencies = [] if latencies is None else latencies
-        latencies.extend([5000] * least)
-        return latencies
-
-    monkeypatch.setattr(writer._Job, "_time", staticmethod(timed))
+    monkeypatch.setattr(writer._Job, "_operation", lambda self, fd, calls, count: asked.append(count) or step(5000, []))
     assert (job._own(), len(waited), asked) == (own, waits, [writes])
     assert job.written == waits * job.row.write * job.row.times
+
+
+@pytest.mark.parametrize(
+    "latencies, asked, done",
+    [
+        ([1], 1000, 1000),  # microseconds; whatever is quick ends in time
+        ([600], 125_000, 209),
+        ([7000], 50_000, 8),
+        ([70_000], 50_000, 1),
+        ([20] * 500 + [20_000] * 500, 100_000, 511),  # suddenly slow: what is under way is ended
+    ],
+)
+def test_batches_end_in_time(monkeypatch, latencies, asked, done):
+    """As many operations as one by one, but for what no program can know before; none is lost."""
+    now, count = [0], [0]
+
+    def call():
+        now[0] += 1000 * latencies[min(count[0], len(latencies) - 1)]
+        count[0] += 1
+
+    monkeypatch.setattr(writer.time, "perf_counter_ns", lambda: now[0])
+    found = writer._Job._time(writer._Operation((call,), (None,)), asked * 1000)
+    assert (len(found), sum(found)) == (count[0], now[0])
+    assert count[0] == done
+
+
+def test_what_was_done_before_a_fault_is_kept(monkeypatch):
+    count = [0]
+
+    def call():
+        count[0] += 1
+        if count[0] > 41:  # in the middle of a batch
+            raise OSError(errno.EIO, "Input/output error")
+
+    found = writer.array.array("q")
+    with pytest.raises(OSError, match="Input/output error"):
+        writer._Job._time(writer._Operation((call,), (None,)), time.perf_counter_ns() + 10**9, 1, found)
+    assert len(found) == 41
 
 
 def test_a_slow_program_shows_the_same_figures():
