@@ -254,9 +254,11 @@ class _Job:
             found: List[int] = []
             clock = time.perf_counter_ns
             until = clock() + _OWN_NS
+            before = len(self.operation.steps)
             for returned in _calls(*self.operation.steps, clock, *operation.steps, clock):
+                self.operation.check(returned[:before])
                 self.written += self.row.write * self.row.times
-                found.append(returned[-1] - returned[len(self.operation.steps)])
+                found.append(returned[-1] - returned[before])
                 if len(found) >= (_OWN_LEAST if returned[-1] >= until else _OWN_OPERATIONS):
                     break
             return sorted(found)[len(found) // 2] * waits

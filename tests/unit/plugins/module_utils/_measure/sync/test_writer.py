@@ -156,6 +156,19 @@ def test_a_write_that_ends_early(volume, monkeypatch):
         writer.measure_rows(volume, options("fsync"))
 
 
+def test_a_write_that_ends_early_while_the_program_is_timed(volume, monkeypatch):
+    real, calls = os.pwrite, []
+
+    def pwrite(fd, data, offset):
+        calls.append(len(data))
+        return real(fd, data, offset) - (calls.count(8192) == 4)
+
+    monkeypatch.setattr(writer.os, "pwrite", pwrite)
+    with pytest.raises(PlumblineError, match=r"fsync failed after 0 operations: a write ended early"):
+        writer.measure_rows(volume, options("fsync"))
+    assert calls.count(8192) <= 5
+
+
 def test_the_file_does_not_fit(volume, monkeypatch):
     real = os.pwrite
 
