@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from plumblab import counters, machine, plugging, process, storage
+from plumblab import counters, guest, machine, plugging, process, storage
 from plumblab import state as states
 from plumblab.disks import Disk as LabDisk
 from plumblab.disks import parse
@@ -80,7 +81,7 @@ class Bench:
 
     def replace(self, declarations: Sequence[Mapping[str, Any]]) -> dict[str, Disk]:
         """These disks, empty. The machine boots for them if those that cannot be plugged or pulled while it runs are others than before."""
-        if process.running_pid(self.paths) is None:
+        if not self._answers():
             self._begin_anew()
         self.clean()
         wanted = [parse(dict(entry)) for entry in declarations]
@@ -103,11 +104,18 @@ class Bench:
             with states.exclusive(self.paths):
                 machine.down(self.paths, keep=False)
 
+    def _answers(self) -> bool:
+        """Whether the machine is up and its guest alive. A connection that is there is proof enough; asking for a new one takes time."""
+        if process.running_pid(self.paths) is None:
+            return False
+        return self.guest.connected() or guest.answers(machine.require_up(self.paths).ssh_port, timeout_seconds=30)
+
     def _begin_anew(self) -> None:
-        """A boot with no disk: a machine that ended in one file of tests is no reason for the next ones to fail."""
+        """A boot with no disk: a machine that ended or hangs in one file of tests is no reason for the next ones to fail."""
         self.guest.close()
         self.disks = {}
         with states.exclusive(self.paths):
+            process.end(self.paths, signal.SIGKILL)
             for disk in (states.load(self.paths) or State()).disks():
                 storage.discard(self.paths, disk)
             machine.up(self.paths, machine.Wish(), [])

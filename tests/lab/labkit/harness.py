@@ -125,6 +125,10 @@ class Harness:
         self._server = subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1)
         self._answer()
 
+    def connected(self) -> bool:
+        """Whether the server is there, as far as the host can tell without asking it."""
+        return self._server is not None and self._server.poll() is None
+
     def close(self) -> None:
         """End the server."""
         if self._server is not None and self._server.stdin is not None:
@@ -203,8 +207,9 @@ class Harness:
             self.connect()
         assert self._server is not None and self._server.stdin is not None
         request = {**call, "env": {**_ENVIRONMENT, **(env or {})}, "timeout": timeout}
-        self._server.stdin.write(json.dumps(request) + "\n")
-        self._server.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # the server has ended, and the answer that does not come says how
+            self._server.stdin.write(json.dumps(request) + "\n")
+            self._server.stdin.flush()
         answer = self._answer()
         self.calls += 1
         self.seconds += answer["seconds"]
@@ -216,7 +221,12 @@ class Harness:
         if not line:
             code, said = self._server.wait(timeout=20), self._server.stderr.read()
             self._server = None
-            machine = "" if process.running_pid(self._paths) else f"\nthe machine has ended: {process.last_words(self._paths)}"
-            raise HarnessError(f"the server in the guest ended with {code}: {said[-2000:]}{machine}")
+            raise HarnessError(f"the server in the guest ended with {code}: {said[-2000:]}\n{self._machine()}")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+    def _machine(self) -> str:
+        """What became of the machine, as far as the host can tell."""
+        if process.running_pid(self._paths) is None:
+            return f"the machine has ended: {process.last_words(self._paths)}"
+        return f"the machine is running; its console ends with:\n{guest.console_tail(self._paths)}"
