@@ -67,9 +67,8 @@ for disk in "$@"; do
     for part in "/sys/class/block/$name/$name"*; do
         [ -e "$part/partition" ] && blockdev --setrw "/dev/${part##*/}"
     done
-    # A discard punches a hole in the disk's file, which reads as zeros; a disk without discard is overwritten.
-    blkdiscard --force --quiet "/dev/$name" 2>/dev/null && [ "$(< "/sys/class/block/$name/queue/discard_max_bytes")" != 0 ] \
-        || blkdiscard --force --zeroout "/dev/$name" || exit 1
+    # Zeros are written by discarding where the disk can do that, and they are there even on a disk whose discards do nothing.
+    said=$(blkdiscard --force --zeroout "/dev/$name" 2>&1) || { echo "$said" >&2; exit 1; }
     blockdev --flushbufs "/dev/$name"
     compgen -G "/sys/block/$name/$name*/partition" > /dev/null && partx --delete "/dev/$name" 2>/dev/null
     count_written "$name"
