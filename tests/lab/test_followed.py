@@ -29,6 +29,7 @@ class Row:
     blind: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     mount: str = ""
+    module: str = ""  # what the kernel must have for it
 
 
 def parts(*starts: int) -> str:
@@ -84,6 +85,7 @@ ROWS = {
     ),
     "a linear array": Row(
         TWO + "mdadm -q -C /dev/md/a -l linear -n 2 -R {0}1 {1}1; " + mkfs("/dev/md/a"), STOP, begin=((0, 2 << 20),),
+        module="md-linear",
     ),
     "an empty GPT": Row("printf 'label: gpt\\n' | sfdisk -q {0}; udevadm settle", "wipefs -q -a {0}"),
     "a GPT for blocks of 4096": Row(
@@ -119,6 +121,8 @@ ROWS = {
 def found(request: pytest.FixtureRequest, bench: Bench, harness: Harness, disks: dict[str, Disk]) -> Iterator[tuple[Row, dict[str, Any]]]:
     """A row, and what stack_info and the audit say of its disks."""
     row, paths = ROWS[request.param], [disk.path for disk in disks.values()]
+    if row.module and harness.run(f"modprobe {row.module}")[0]:
+        pytest.skip(f"the guest's kernel has no {row.module}")
     harness.must(row.make.format(*paths))
     try:
         yield row, read_stacks(bench, harness, paths)
