@@ -92,10 +92,14 @@ class FioDrive(Backend):
     def hold(self, device: RawDevice) -> None:
         self._device = device
 
-    def discard(self) -> None:
+    def _held(self) -> RawDevice:
         if self._device is None:
             raise PlumblineError("%s: it is not held" % self._node.path)
-        discard.discard_span(self._device.node, self._device.fd, Span(0, self._node.size))
+        return self._device
+
+    def discard(self) -> None:
+        held = self._held()
+        discard.discard_span(held.node, held.fd, Span(0, self._node.size))
 
     def fill(self, offset: int, length: int) -> LoadRound:
         length = min(round_up(length, MIB), self.span.length - offset)
@@ -106,8 +110,7 @@ class FioDrive(Backend):
         return self._round(fio.Place(self._node.path, self.span.start, self.span.length), self._load, moved, False)
 
     def draw(self, length: int, window: float, passes: bool, keep: Callable[[LoadRound], None]) -> LoadRound:
-        if self._device is None:
-            raise PlumblineError("%s: it is not held" % self._node.path)
+        self._held()
         length = round_up(length, self._load.block)
         place = fio.Place(self._node.path, self.span.start, self.span.length)
         argv = round_argv(self._fio, place, self._load, length, self._mark, False, passes)
@@ -145,7 +148,6 @@ class FioDrive(Backend):
         return self._said
 
     def _round(self, place: fio.Place, load: RandomLoad, length: int, sequential: bool) -> LoadRound:
-        if self._device is None:
-            raise PlumblineError("%s: it is not held" % self._node.path)
+        self._held()
         argv = round_argv(self._fio, place, load, length, self._mark, sequential)
         return read_round(_run(argv, length, "a round of %d bytes on %s" % (length, place.path)), self._ask()[1])
