@@ -271,7 +271,8 @@ look_after() {
     # A belief "write through" over a cache that is on drops flushes. The other way round it is safe, and left alone.
     if [ "$1$state" = scsion ]; then
         read -r belief 2>/dev/null < "/sys/class/block/$5/queue/write_cache"
-        [ "$belief" != 'write through' ] || echo 1 > "/sys/class/block/$5/device/rescan"
+        # Since Linux 6.11 a rescan leaves a 'write through' that somebody wrote.
+        [ "$belief" != 'write through' ] || { echo 'write back' > "/sys/class/block/$5/queue/write_cache"; echo 1 > "/sys/class/block/$5/device/rescan"; }
     fi
 }
 

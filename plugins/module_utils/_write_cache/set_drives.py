@@ -270,7 +270,7 @@ def confirm(drive: AskedDrive) -> WriteCache:
 
 
 def belief_of(node: Node) -> str:
-    """What the kernel believes of a disk's cache. It is read here and never written."""
+    """What the kernel believes of a disk's cache."""
     return sysfs.read_text("/sys/class/block/%s/queue/write_cache" % node.name)
 
 
@@ -282,6 +282,8 @@ def settle_belief(drive: AskedDrive, found: WriteCache) -> str:
     told = False
     while rules.belief_is_stale(found, belief_of(drive.node), drive.asked.state) and time.monotonic() < deadline:
         if not told:
+            if drive.asked.state == "on":
+                _send_flushes(drive.node)
             _rescan(drive.node)
             told = True
         time.sleep(0.05)
@@ -300,9 +302,18 @@ def _rescan(node: Node) -> None:
     if node.identity.transport == "nvme":
         paths = ["/sys/class/nvme/%s/rescan_controller" % os.path.basename(path) for path in ask_drive.controllers(node)]
     for path in paths:
-        with contextlib.suppress(OSError):
-            fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-            try:
-                os.write(fd, b"1")
-            finally:
-                os.close(fd)
+        _put(path, b"1")
+
+
+def _send_flushes(node: Node) -> None:
+    """Take back a 'write through' that somebody wrote. Since Linux 6.11 no rescan does (BLK_FLAG_WRITE_CACHE_DISABLED, block/blk-sysfs.c)."""
+    _put("/sys/class/block/%s/queue/write_cache" % node.name, b"write back")
+
+
+def _put(path: str, text: bytes) -> None:
+    with contextlib.suppress(OSError):
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, text)
+        finally:
+            os.close(fd)

@@ -262,6 +262,7 @@ def test_the_kernel_looks_again_where_it_would_drop_flushes(drives, belief, look
     drives.disk("sdc", "naa.6000", "off", belief)
     drives.run([SCSI])
     assert (drives.top / "sys/class/block/sdc/device/rescan").exists() is looked
+    assert (drives.top / "sys/class/block/sdc/queue/write_cache").read_text() == "write back\n"
 
 
 def test_all_controllers_of_a_subsystem(drives):
