@@ -138,7 +138,7 @@ for pair in {subsystems}; do
 done
 for pair in {ports}; do
     ln -s /sys/kernel/config/nvmet/subsystems/${{pair%%:*}} ports/${{pair#*:}}/subsystems/${{pair%%:*}}
-    nvme connect -t tcp -a 127.0.0.1 -s 442${{pair#*:}} -n ${{pair%%:*}} -i 1
+    nvme connect -t tcp -a 127.0.0.1 -s 442${{pair#*:}} -n ${{pair%%:*}} -i 1 > /dev/null
 done
 for turn in $(seq 100); do
     udevadm settle

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,6 +61,11 @@ def best_link(links: Sequence[str]) -> str:
     return min(links, key=lambda link: (link.startswith(("wwn-", "nvme-nvme.", "nvme-eui.")), link.endswith("_1"), len(link), link))
 
 
+def _asked() -> machine.Wish:
+    """The Debian release that the suite runs on. A machine that nobody has booted yet would be one of the default release."""
+    return machine.Wish(os.environ.get("PLUMBLINE_SUITE") or None)
+
+
 def forget_partitions(harness: Harness, disk: Disk) -> None:
     """The kernel shows no partition any more of a disk whose table was destroyed. Under the disk's lock udev has none of them open meanwhile."""
     drop = f"udevadm settle; flock {disk.path} partx --delete {disk.path} 2>/dev/null || true; udevadm settle"
@@ -75,9 +81,9 @@ class Bench:
         self.disks: dict[str, Disk] = {}
 
     def up(self) -> None:
-        """Boot the machine, or find it up."""
+        """Boot the machine, or find it up; refuses one of another Debian release than was asked for."""
         with states.exclusive(self.paths):
-            machine.up(self.paths, machine.Wish())
+            machine.up(self.paths, _asked())
 
     def replace(self, declarations: Sequence[Mapping[str, Any]]) -> dict[str, Disk]:
         """These disks, empty. The machine boots for them if those that cannot be plugged or pulled while it runs are others than before."""
@@ -118,7 +124,7 @@ class Bench:
             process.end(self.paths, signal.SIGKILL)
             for disk in (states.load(self.paths) or State()).disks():
                 storage.discard(self.paths, disk)
-            machine.up(self.paths, machine.Wish(), [])
+            machine.up(self.paths, _asked(), [])
             plugging.forget_stored(self.paths)
 
     def _boot_with(self, disks: list[LabDisk]) -> None:

@@ -19,7 +19,7 @@ _ASK = {
 _SET = {
     "ata": "hdparm -q -W{1} {0}",
     "scsi": "sdparm --quiet --set=WCE={1} {0}",
-    "nvme": "nvme set-feature {0} -n 0xffffffff -f 6 -v {1} > /dev/null",
+    "nvme": "nvme set-feature {0} -n 0xffffffff -f 6 --value={1} > /dev/null",
 }
 
 
