@@ -193,16 +193,11 @@ def run_all(stages: Sequence[Stage], machines: Sequence[Machine], runner: Runner
     ended: queue.SimpleQueue[tuple[Result, list[Machine]]] = queue.SimpleQueue()
     failed: set[str] = set()
 
-    quiet = not any(stage.machines and not stage.alone for stage in stages)
-
     def begin(stage: Stage) -> None:
-        nonlocal quiet
-        if stage.alone and not quiet:
-            for machine in machines:  # whole ones boot instead
-                machine.stop()
-            quiet = True
         taken, free[:] = free[: stage.machines], free[stage.machines :]
-        env = environment_of(taken, small=len(machines) > 1 and not stage.alone)
+        for machine in free if stage.alone else ():
+            machine.stop()
+        env = environment_of(taken)
         running.append(stage)
         threading.Thread(target=lambda: ended.put((runner.run(stage, env), taken)), daemon=True).start()
 
@@ -225,13 +220,9 @@ def run_all(stages: Sequence[Stage], machines: Sequence[Machine], runner: Runner
     return run
 
 
-def environment_of(machines: Sequence[Machine], small: bool) -> dict[str, str]:
-    """What tells a stage which machines are its own: the first one as usual, and all of them for tests that share their work out.
-
-    *small*: they boot with one processor. Where more processors are emulated than there are, one that holds a lock may wait for its turn
-    while others spin for the lock: two machines of two were slower than one after the other.
-    """
+def environment_of(machines: Sequence[Machine]) -> dict[str, str]:
+    """What tells a stage which machines are its own: the first one as usual, and all of them for tests that share their work out."""
     if not machines:
         return {}
     caches = [str(machine.cache) for machine in machines]
-    return {"PLUMBLINE_CACHE": caches[0], "PLUMBLINE_CACHES": os.pathsep.join(caches), **({"PLUMBLINE_LAB_CPUS": "1"} if small else {})}
+    return {"PLUMBLINE_CACHE": caches[0], "PLUMBLINE_CACHES": os.pathsep.join(caches)}

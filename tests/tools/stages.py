@@ -241,7 +241,8 @@ def lab_stages(at: Places, machines: int, chosen: Chosen, other_suite: str = "")
         Stage("lab-image", "the machine's image, from the cache if it is there", one(sys.executable, lab, "image"), lab=True),
         Stage("lab-up", "the machine answers", one(sys.executable, lab, "up"), lab=True, machines=1, after=image),
         # The other release comes early, when its image is there: what takes all machines would wait for it at the end.
-        *sorted((*scenarios[:2], *(other if other_suite else []), *scenarios[2:], *tests), key=lambda stage: stage.alone),
+        # Its measurement is last: the others go on with a machine that is up.
+        *sorted((*scenarios[:2], *(other if other_suite else []), *scenarios[2:], *tests), key=lambda stage: (stage.alone, stage.name == measured)),
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -29,7 +28,7 @@ class State:
     cloud_image: str | None = None
     accel: str = "tcg"
     memory_mib: int = 2048
-    cpus: int = field(default_factory=lambda: int(os.environ.get("PLUMBLINE_LAB_CPUS", "2")))
+    cpus: int = 1  # one thread emulates all of them (qemu.acceleration), so more would only wait for one another
     ssh_port: int = 0
     attached: list[dict[str, Any]] = field(default_factory=list)
     stored: list[dict[str, Any]] = field(default_factory=list)
