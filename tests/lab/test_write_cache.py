@@ -143,6 +143,7 @@ def test_all_drives_in_one_call_and_by_the_plan(harness: Harness, drives: Bench)
         put(harness, disk_of(drives, kind), "on")
 
 
+@pytest.mark.short_pass
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_belief_that_drops_flushes_is_mended(harness: Harness, drives: Bench, kind: str) -> None:
     """Somebody wrote queue/write_cache. Left to itself that is a critical finding; asked on, the kernel is made to look again."""
