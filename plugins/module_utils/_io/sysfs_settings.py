@@ -16,7 +16,8 @@ def _read(path: str) -> str:
         return handle.read().decode("ascii", "replace").strip()
 
 
-def _write(path: str, value: str) -> None:
+def write_setting(path: str, value: str) -> None:
+    """Set one file, for good. Raises OSError."""
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, value.encode("ascii"))
@@ -30,7 +31,7 @@ def _put_back(old: Mapping[str, str]) -> List[str]:
     for path, value in old.items():
         try:
             if _read(path) != value:
-                _write(path, value)
+                write_setting(path, value)
         except FileNotFoundError:
             continue
         except OSError:
@@ -59,7 +60,7 @@ def changed(wanted: Mapping[str, str]) -> Iterator[Dict[str, str]]:
     try:
         for path, value in differing.items():
             try:
-                _write(path, value)
+                write_setting(path, value)
             except OSError as fault:
                 raise PlumblineError("%s could not be set to %s: %s" % (path, value, fault.strerror or fault)) from fault
         yield old

@@ -12,7 +12,7 @@ import time
 from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs, sysfs_settings
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import POWER_CUT, state_of
@@ -302,18 +302,15 @@ def _rescan(node: Node) -> None:
     if node.identity.transport == "nvme":
         paths = ["/sys/class/nvme/%s/rescan_controller" % os.path.basename(path) for path in ask_drive.controllers(node)]
     for path in paths:
-        _put(path, b"1")
+        _put(path, "1")
 
 
 def _send_flushes(node: Node) -> None:
     """Take back a 'write through' that somebody wrote. Since Linux 6.11 no rescan does (BLK_FLAG_WRITE_CACHE_DISABLED, block/blk-sysfs.c)."""
-    _put("/sys/class/block/%s/queue/write_cache" % node.name, b"write back")
+    _put("/sys/class/block/%s/queue/write_cache" % node.name, "write back")
 
 
-def _put(path: str, text: bytes) -> None:
+def _put(path: str, value: str) -> None:
+    """What comes of it is read from the kernel's belief."""
     with contextlib.suppress(OSError):
-        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            os.write(fd, text)
-        finally:
-            os.close(fd)
+        sysfs_settings.write_setting(path, value)
