@@ -304,6 +304,24 @@ def test_a_default_that_came_back_without_any_event_is_off_within_ten_seconds(ha
     assert len(said_so) == len(KINDS) and all("was set again" in line for line in said_so), said_so
 
 
+@pytest.mark.short_pass
+def test_flushes_that_somebody_switched_off_come_back_within_ten_seconds(harness: Harness, kept: Bench) -> None:
+    """The timer finds it at every drive that is kept on, says so once, and leaves a drive alone whose cache is kept off."""
+    disks = [disk_of(kept, kind, 1) for kind in KINDS]
+    ok(call(harness, *((disk, "on") for disk in disks)))
+    off = disk_of(kept, "nvme")
+    beliefs = "cat " + " ".join(f"/sys/block/{disk.kernel}/queue/write_cache" for disk in disks)
+    names = " ".join(disk.kernel for disk in (*disks, off))
+    harness.must(f"date +%s > /run/lab-since; for name in {names}; do echo 'write through' > /sys/block/$name/queue/write_cache; done")
+    kept.wait(f'[ "$({beliefs} | sort -u)" = "write back" ]', 10)
+    time.sleep(6)
+    said = harness.must("journalctl -o cat -u plumbline-write-cache.service --since @$(cat /run/lab-since)").splitlines()
+    assert len(said) == len(KINDS) and all("the kernel sent it no flushes" in line for line in said), said
+    assert harness.must(f"cat /sys/block/{off.kernel}/queue/write_cache").strip() == "write through"
+    harness.must(f"echo 'write back' > /sys/block/{off.kernel}/queue/write_cache")
+    ok(call(harness, *((disk, "keep") for disk in disks)))
+
+
 @pytest.mark.long
 def test_without_rule_and_timer_the_default_stays(harness: Harness, kept: Bench) -> None:
     harness.must(f"systemctl stop {UNITS}; mv {RULES} /run/; udevadm control --reload")

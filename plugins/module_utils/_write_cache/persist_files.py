@@ -193,7 +193,8 @@ _SCRIPT_HEAD = r"""#!/bin/sh
 # Written by plumbline.ssd.write_cache, which replaces it whole. Do not edit; ask for write_cache: keep to be rid of it.
 #
 # Asks each of its drives whether the write cache is on, and sets it where it is not as asked. A drive that is as asked is only asked.
-# The kernel's queue/write_cache is not read for it: that is what the kernel believes.
+# The kernel's queue/write_cache does not tell whether a cache is on: it is what the kernel believes. Where that is 'write through' while
+# a cache is on as asked, the kernel drops flushes, and is told 'write back'.
 LC_ALL=C
 export LC_ALL
 failed=0
@@ -247,7 +248,26 @@ set_to() {
     esac
 }
 
-# look_after BUS TOOL STATE NODE NAME
+# send_flushes NAME: make the kernel flush a cache that is on. An unnecessary flush is harmless: a belief 'write back' is left alone.
+send_flushes() {
+    queue=/sys/class/block/$1/queue/write_cache
+    read -r belief 2>/dev/null < "$queue"
+    [ "$belief" = 'write through' ] || return 0
+    # Since Linux 6.11 a rescan leaves a 'write through' that somebody wrote. Before it, sd has to read the drive again.
+    echo 'write back' 2>/dev/null > "$queue"
+    case $1 in
+    sd*) echo 1 > "/sys/class/block/$1/device/rescan" ;;
+    esac
+    read -r belief 2>/dev/null < "$queue"
+    if [ "$belief" = 'write back' ]; then
+        say "/dev/$1" "its write cache is on and the kernel sent it no flushes ('write through'); queue/write_cache is 'write back' again"
+    else
+        say "/dev/$1" "its write cache is on and the kernel goes on sending it no flushes; wanted 'write back'; look who writes $queue"
+        failed=1
+    fi
+}
+
+# look_after BUS TOOL STATE NODE: whether the cache is as asked in the end.
 look_after() {
     case $asked in
     *" $4 "*) return ;;
@@ -258,7 +278,7 @@ look_after() {
     if [ -z "$state" ]; then
         say "$4" "it does not say whether its write cache is on; wanted $3; look at the drive and at $2, or ask for write_cache: keep"
         failed=1
-        return
+        return 1
     fi
     set_to "$1" "$2" "$4" "$3" >/dev/null 2>&1
     state_of "$1" "$2" "$4"
@@ -267,31 +287,29 @@ look_after() {
     else
         say "$4" "its write cache is ${state:-unknown} and cannot be set; wanted $3; look at the drive, or ask for write_cache: keep"
         failed=1
-    fi
-    # A belief "write through" over a cache that is on drops flushes. The other way round it is safe, and left alone.
-    if [ "$1$state" = scsion ]; then
-        read -r belief 2>/dev/null < "/sys/class/block/$5/queue/write_cache"
-        # Since Linux 6.11 a rescan leaves a 'write through' that somebody wrote.
-        [ "$belief" != 'write through' ] || { echo 'write back' > "/sys/class/block/$5/queue/write_cache"; echo 1 > "/sys/class/block/$5/device/rescan"; }
+        return 1
     fi
 }
 
+# look_after_nvme TOOL STATE NAME: whether the cache of a controller is as asked in the end.
 # An NVMe cache belongs to the controller; with the kernel's own multipath a namespace may have several.
 look_after_nvme() {
-    home=$(readlink -f "/sys/class/block/$3/device") || return
+    home=$(readlink -f "/sys/class/block/$3/device") || return 1
     case ${home##*/} in
     nvme-subsys*) set -- "$1" "$2" "$3" "$home"/nvme* ;;
     *) set -- "$1" "$2" "$3" "$home" ;;
     esac
     tool=$1 wanted=$2
     shift 3
+    none=1
     for controller in "$@"; do
         controller=${controller##*/}
         case ${controller#nvme} in
         '' | *[!0-9]*) ;;
-        *) look_after nvme "$tool" "$wanted" "/dev/$controller" '' ;;
+        *) look_after nvme "$tool" "$wanted" "/dev/$controller" && none=0 ;;
         esac
     done
+    return $none
 }
 
 for at in /sys/class/block/sd* /sys/class/block/nvme*; do
@@ -319,8 +337,8 @@ def script_text(entries: Sequence[Entry]) -> str:
     lines = []
     for entry in _sorted(entries):
         lines.append("    # [%s]" % entry.identity)
-        if entry.bus == "nvme":
-            lines.append("    '%s') look_after_nvme %s %s \"$name\" ;;" % (entry.wwid, entry.tool, entry.state))
-        else:
-            lines.append("    '%s') look_after %s %s %s \"/dev/$name\" \"$name\" ;;" % (entry.wwid, entry.bus, entry.tool, entry.state))
+        asked = 'look_after_nvme %s %s "$name"' % (entry.tool, entry.state)
+        if entry.bus != "nvme":
+            asked = 'look_after %s %s %s "/dev/$name"' % (entry.bus, entry.tool, entry.state)
+        lines.append("    '%s') %s%s ;;" % (entry.wwid, asked, ' && send_flushes "$name"' if entry.state == "on" else ""))
     return _SCRIPT_HEAD.replace("@COMMANDS@", "\n".join(commands)) + "\n".join(lines) + "\n" + _SCRIPT_TAIL

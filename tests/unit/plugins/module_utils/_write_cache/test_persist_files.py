@@ -126,7 +126,7 @@ for node; do :; done
 file=@TOP@/drives/${node##*/}
 case $1,$2 in
 --get=WCE,*) [ -e $file.mute ] && exit 5; echo "    $node: QEMU      QEMU HARDDISK     2.5+"; echo "WCE           $(cat $file)  [cha: y, def:  1, sav:  1]" ;;
---quiet,--set=WCE) echo "$*" >> @TOP@/calls; echo 1 > $file ;;
+--quiet,--set=WCE) echo "$*" >> @TOP@/calls; [ -e $file.stuck ] || echo 1 > $file ;;
 --quiet,--clear=WCE) echo "$*" >> @TOP@/calls; echo 0 > $file ;;
 esac
 """
@@ -163,7 +163,8 @@ class Drives:
         home = self.top / ("sys/devices/nvme-subsys0" if subsystem else "sys/devices/%s" % next(iter(controllers)))
         home.mkdir(parents=True, exist_ok=True)
         at = self.top / "sys/class/block" / name
-        at.mkdir()
+        (at / "queue").mkdir(parents=True)
+        (at / "queue/write_cache").write_text("write back\n")
         (at / "wwid").write_text(wwid + "\n")
         (at / "device").symlink_to(home)
         for controller, state in controllers.items():
@@ -178,12 +179,22 @@ class Drives:
     def state(self, name):
         return {"1": "on", "0": "off"}[(self.top / "drives" / name).read_text().strip()]
 
+    def belief(self, name):
+        return (self.top / "sys/class/block" / name / "queue/write_cache").read_text().strip()
+
+    def script(self, entries):
+        """The script, with these drives in place of the host's."""
+        text = keep.script_text([entry._replace(tool=str(self.top / "tools" / os.path.basename(entry.tool))) for entry in entries])
+        text = text.replace("/sys/class/block", str(self.top / "sys/class/block"))
+        return re.sub(r"/dev/(?!null)", str(self.top / "drives") + "/", text)
+
     def run(self, entries):
         """Run the script; returns (its exit code, what was set, what it said)."""
-        text = keep.script_text([entry._replace(tool=str(self.top / "tools" / os.path.basename(entry.tool))) for entry in entries])
+        return self.run_text(self.script(entries))
+
+    def run_text(self, text):
         script = self.top / "script"
-        text = text.replace("/sys/class/block", str(self.top / "sys/class/block"))
-        script.write_text(re.sub(r"/dev/(?!null)", str(self.top / "drives") + "/", text))
+        script.write_text(text)
         calls = self.top / "calls"
         calls.write_text("")
         done = subprocess.run(["sh", str(script)], capture_output=True, text=True, timeout=30, check=False)
@@ -257,12 +268,41 @@ def test_a_drive_that_does_not_answer_is_not_set(drives, fell, name):
     assert (code, calls) == (1, []) and "%s (" % name in said and "does not say" in said
 
 
+@pytest.mark.parametrize("before", ["off", "on"])
 @pytest.mark.parametrize(("belief", "looked"), [("write through", True), ("write back", False)])
-def test_the_kernel_looks_again_where_it_would_drop_flushes(drives, belief, looked):
-    drives.disk("sdc", "naa.6000", "off", belief)
-    drives.run([SCSI])
+def test_the_kernel_looks_again_where_it_would_drop_flushes(drives, belief, looked, before):
+    drives.disk("sdc", "naa.6000", before, belief)
+    code, _calls, said = drives.run([SCSI])
     assert (drives.top / "sys/class/block/sdc/device/rescan").exists() is looked
-    assert (drives.top / "sys/class/block/sdc/queue/write_cache").read_text() == "write back\n"
+    assert code == 0 and ("the kernel sent it no flushes" in said) is looked
+    assert drives.belief("sdc") == "write back" and drives.run([SCSI]) == (0, [], "")
+
+
+def test_each_namespace_gets_its_flushes_though_its_controller_is_asked_once(drives):
+    both = [NVME._replace(identity="wwid:" + wwid, wwid=wwid, state="on") for wwid in ("eui.7000", "eui.7001")]
+    for name, entry in zip(("nvme0n1", "nvme0n2"), both):
+        drives.namespace(name, entry.wwid, {"nvme0": "on"})
+        (drives.top / "sys/class/block" / name / "queue/write_cache").write_text("write through\n")
+    code, calls, said = drives.run(both)
+    assert (code, calls, said.count("the kernel sent it no flushes")) == (0, [], 2)
+    assert [drives.belief(name) for name in ("nvme0n1", "nvme0n2")] == ["write back"] * 2
+
+
+def test_flushes_of_a_cache_that_is_off_are_left_alone(drives):
+    drives.disk("sda", "naa.5000", "off", "write through")
+    drives.disk("sdc", "naa.6000", "off", "write through")
+    (drives.top / "drives/sdc.stuck").write_text("")
+    code, _calls, said = drives.run([ATA, SCSI])
+    assert code == 1 and said.count("\n") == 1 and "cannot be set; wanted on" in said
+    assert [drives.belief(name) for name in ("sda", "sdc")] == ["write through"] * 2
+
+
+def test_a_kernel_that_goes_on_dropping_flushes_is_said(drives):
+    drives.disk("sdc", "naa.6000", "on")
+    (drives.top / "sys/class/block/sdc/queue/write_cache").write_text("write through\n")
+    # Here a file keeps whatever is written to it. So write what such a kernel would go on to say.
+    code, _calls, said = drives.run_text(drives.script([SCSI]).replace("echo 'write back'", "echo 'write through'"))
+    assert code == 1 and "goes on sending it no flushes; wanted 'write back'; look who writes" in said
 
 
 def test_all_controllers_of_a_subsystem(drives):
