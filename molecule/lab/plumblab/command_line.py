@@ -33,7 +33,6 @@ def parser() -> argparse.ArgumentParser:
     verb.add_argument("--cloud-image", type=Path, metavar="PATH", help="boot this image with a cloud-init seed instead")
     verb.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
     verb.add_argument("--memory", type=int, metavar="MIB")
-    verb.add_argument("--cpus", type=int)
     verb.add_argument("--disks", metavar="FILE|-", help="disks that are there from the start (SATA has to be)")
 
     verb = verbs.add_parser("down", help="stop the machine and forget its overlay and disks")
@@ -127,7 +126,7 @@ def _detach(paths: Paths, options: argparse.Namespace) -> None:
 
 
 def _up(paths: Paths, options: argparse.Namespace) -> None:
-    wish = machine.Wish(options.suite, options.cloud_image and options.cloud_image.resolve(), options.accel, options.memory, options.cpus)
+    wish = machine.Wish(options.suite, options.cloud_image and options.cloud_image.resolve(), options.accel, options.memory)
     wanted = _disks(options.disks) if options.disks else None
     state = machine.up(paths, wish, wanted)
     if wanted:

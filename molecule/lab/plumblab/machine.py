@@ -31,7 +31,6 @@ class Wish:
     cloud_image: Path | None = None
     accel: str = "auto"
     memory_mib: int | None = None
-    cpus: int | None = None
 
 
 def require_up(paths: Paths) -> State:
@@ -88,7 +87,7 @@ def up(paths: Paths, wish: Wish, disks: list[Disk] | None = None) -> State:
 
 def _check_same(state: State, wish: Wish) -> None:
     """A running machine is not silently another one than was asked for."""
-    asked = {"suite": wish.suite, "memory_mib": wish.memory_mib, "cpus": wish.cpus, "accel": None if wish.accel == "auto" else wish.accel}
+    asked = {"suite": wish.suite, "memory_mib": wish.memory_mib, "accel": None if wish.accel == "auto" else wish.accel}
     for key, value in asked.items():
         if value is not None and getattr(state, key) != value:
             raise LabError(f"the machine is up with {key} {getattr(state, key)}, asked is {value}; run: lab.py down")
@@ -102,7 +101,6 @@ def _shape(state: State, wish: Wish) -> State:
     if wish.suite is not None:
         state.suite, state.cloud_image = wish.suite, None
     state.memory_mib = wish.memory_mib or state.memory_mib
-    state.cpus = wish.cpus or state.cpus
     return state
 
 
@@ -146,7 +144,7 @@ def _start(paths: Paths, state: State, root: image.Image) -> None:
     paths.known_hosts.unlink(missing_ok=True)
     disks = state.disks()
     backing = {disk.name: storage.prepare(paths, disk, fresh=False) for disk in disks}
-    words = qemu.machine(paths, emulator.find(paths), root, state.accel, state.memory_mib, state.cpus, state.ssh_port)
+    words = qemu.machine(paths, emulator.find(paths), root, state.accel, state.memory_mib, state.ssh_port)
     states.save(paths, state)
     process.start(paths, words + qemu.boot_disks(disks, state.slots, backing))
 
@@ -214,7 +212,7 @@ def status(paths: Paths) -> dict[str, Any]:
     if state is not None:
         found["answers"] = pid is not None and guest.answers(state.ssh_port)
         found.update(
-            accel=state.accel, suite=state.suite, image=state.image, cloud_image=state.cloud_image, memory_mib=state.memory_mib, cpus=state.cpus,
+            accel=state.accel, suite=state.suite, image=state.image, cloud_image=state.cloud_image, memory_mib=state.memory_mib,
             ssh_port=state.ssh_port, attached=state.attached, stored=state.stored,
         )  # fmt: skip
     return found

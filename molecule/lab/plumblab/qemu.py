@@ -123,22 +123,26 @@ def assign_slots(disks: Iterable[Disk], taken: Mapping[str, int], taken_disks: I
 
 
 def acceleration(name: str) -> list[str]:
-    """The words that choose KVM or TCG."""
+    """The words that choose KVM or TCG, and the one processor that the machine has."""
     if name == "kvm":
-        return ["-accel", "kvm", "-cpu", "host"]
-    # One thread for all processors. With a thread for each (thread=multi), QEMU 10.0 aborts in some exchanges of NVMe disks ("iotlb_to_section:
-    # Assertion `section_index < d->map.sections_nb' failed"), or the guest hangs. A processor's TLB keeps the number of a memory section, and
-    # iotlb_to_section() in system/physmem.c looks that number up in the memory map of now: while one processor maps or unmaps a disk's
-    # registers, another that writes to its local APIC reaches some other device.
+        return ["-accel", "kvm", "-cpu", "host", "-smp", "1"]
+    # More than one processor: QEMU 10.0 aborts in some exchanges of NVMe disks ("iotlb_to_section: Assertion `section_index <
+    # d->map.sections_nb' failed"), or the guest hangs. A processor's TLB keeps the number of a memory section, and iotlb_to_section() in
+    # system/physmem.c looks that number up in the memory map of now: while one processor maps or unmaps a disk's registers, another that
+    # writes to its local APIC reaches some other device.
+    # Room for a second one that is never there (maxcpus=2, thread=multi): without it QEMU takes a locked instruction of the guest for a plain
+    # one, since no other processor could see the difference (CF_PARALLEL; tcg_cpu_init_cflags(), rr_start_vcpu_thread() in accel/tcg). Its own
+    # threads see it: Linux orders a virtio driver's "wake me at this entry" and its look for new entries with a locked addition
+    # (virtio_mb()). When the look comes first, a completion raises no interrupt, and the disk's reads wait for ever.
     # Without erms and fsrm kernel and libc copy with SSE instead of `rep movsb`, which TCG carries out byte by byte: five times as fast.
-    return ["-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm"]
+    return ["-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm", "-smp", "1,maxcpus=2"]
 
 
-def machine(paths: Paths, emulator: Sequence[str], image: Image, accel: str, memory_mib: int, cpus: int, ssh_port: int) -> list[str]:
+def machine(paths: Paths, emulator: Sequence[str], image: Image, accel: str, memory_mib: int, ssh_port: int) -> list[str]:
     """The whole command line but for the disks under test. `emulator`: the program and where its data are."""
     words = [
         *emulator, "-name", "plumbline-lab", "-nodefaults", "-no-user-config", "-display", "none",
-        "-machine", "q35", *acceleration(accel), "-m", str(memory_mib), "-smp", str(cpus),
+        "-machine", "q35", *acceleration(accel), "-m", str(memory_mib),
         "-serial", f"file:{paths.console}", "-qmp", f"unix:{paths.qmp},server=on,wait=off",
         "-pidfile", str(paths.pid),
         # restrict: the guest reaches nothing but the one forwarded port.
@@ -167,14 +171,15 @@ def machine(paths: Paths, emulator: Sequence[str], image: Image, accel: str, mem
     return words
 
 
-# tsc=reliable: a guest of more than one processor that is not Intel's distrusts its TSC (unsynchronized_tsc() in arch/x86/kernel/tsc.c) and
-# reads the HPET instead, an exit to QEMU at each look at the clock, which takes some three times as long. QEMU gives all
-# processors of a machine one TSC that never goes back (cpu_get_ticks() in softmmu/cpus.c).
+# nr_cpus=1: the kernel prepares for no second processor.
+# tsc=reliable: a guest with room for more than one processor that is not Intel's distrusts its TSC (unsynchronized_tsc() in
+# arch/x86/kernel/tsc.c) and reads the HPET instead, an exit to QEMU at each look at the clock, which takes some three times as long. QEMU
+# gives all processors of a machine one TSC that never goes back (cpu_get_ticks() in softmmu/cpus.c).
 # nvme_core.multipath=N: the controllers of newer QEMUs say that their subsystem may have more than one (CMIC bit 1); the kernel would put
 # each disk behind a multipath device, and its own name would be hidden. Most SSDs have one port, and so have the lab's.
 KERNEL_LINE = (
     "root=/dev/vda rw rootfstype=ext4 console=ttyS0 net.ifnames=0 loglevel=4 mitigations=off audit=0 "
-    "random.trust_cpu=on no_timer_check tsc=reliable fsck.mode=skip systemd.show_status=auto nvme_core.multipath=N"
+    "random.trust_cpu=on no_timer_check nr_cpus=1 tsc=reliable fsck.mode=skip systemd.show_status=auto nvme_core.multipath=N"
 )
 
 

@@ -7,7 +7,7 @@ import fcntl
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from .disks import Disk, parse
@@ -28,7 +28,6 @@ class State:
     cloud_image: str | None = None
     accel: str = "tcg"
     memory_mib: int = 2048
-    cpus: int = 1  # one thread emulates all of them (qemu.acceleration), so more would only wait for one another
     ssh_port: int = 0
     attached: list[dict[str, Any]] = field(default_factory=list)
     stored: list[dict[str, Any]] = field(default_factory=list)
@@ -64,7 +63,8 @@ def load(paths: Paths) -> State | None:
         text = paths.state.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
-    return State(**json.loads(text))
+    known = {one.name for one in fields(State)}  # a machine that another version left behind may say more
+    return State(**{key: value for key, value in json.loads(text).items() if key in known})
 
 
 def save(paths: Paths, state: State) -> None:

@@ -85,10 +85,16 @@ def test_a_controller_is_declared_once() -> None:
 
 def test_machine_reaches_nothing_outside() -> None:
     paths = Paths(Path("/cache"))
-    words = qemu.machine(paths, ["qemu-system-x86_64"], Image(Path("/r"), "raw", Path("/k"), Path("/i")), "tcg", 2048, 2, 2222)
+    words = qemu.machine(paths, ["qemu-system-x86_64"], Image(Path("/r"), "raw", Path("/k"), Path("/i")), "tcg", 2048, 2222)
     assert "user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:2222-:22" in words
     assert sum(word.startswith("pcie-root-port,") for word in words) >= 12
     assert not [word for word in words if "/dev/" in word and "root=/dev/vda" not in word]
+
+
+def test_one_processor_whose_locked_instructions_are_locked() -> None:
+    words = " ".join(qemu.acceleration("tcg"))
+    assert "thread=multi" in words and "-smp 1,maxcpus=2" in words
+    assert "nr_cpus=1" in qemu.KERNEL_LINE.split()
 
 
 @pytest.mark.parametrize(
