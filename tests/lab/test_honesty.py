@@ -19,8 +19,9 @@ AT = "/pl/honesty"
 # switched off. Programming takes long enough that the emulated machine's own way to the drive hides nothing of it.
 COMMON = {"page_size": 4096, "transfer_us": 20, "write_cache": 1, "cache_size": "512MiB"}
 HONEST = {**COMMON, "channels": 16, "program_us": 4000, "flush_us": 3000}
-# Its flushes come to nothing, and yet it programs when its cache is off, as the drive of 2015 did: so FUA is honest.
-IGNORING = {**COMMON, "channels": 64, "program_us": 30000, "flush": "ignore", "writeback_ms": 3_600_000}
+# Its flushes come to nothing, and yet it programs when its cache is off, as the drive of 2015 did: so FUA is honest. It programs so slowly that
+# a needless flush is quick beside that on a busy host too, where it takes a millisecond.
+IGNORING = {**COMMON, "channels": 64, "program_us": 60000, "flush": "ignore", "writeback_ms": 3_600_000}
 PROTECTED = {**COMMON, "channels": 16, "program_us": 4000, "flush_us": 3000, "plp": 1}
 SLOW = {**COMMON, "channels": 16, "program_us": 4000, "flush_us": 20000}
 DISKS = [
@@ -101,7 +102,7 @@ def test_the_factor_is_what_the_drive_does(bench: Bench, harness: Harness, plugg
     assert found["cache_states"]["collapse"]["fdatasync"] > 4, found["cache_states"]["collapse"]
     assert found["verdict"] == "fail" and any("ignore" in reason for reason in found["reasons"]), "min_ops alone does not pass it"
     assert rate(found, "on", "fdatasync") == found["rows"][0]["ops_per_sec"]
-    assert 10 < rate(found, "off", "direct_write") < 34, "a page takes 30 ms"
+    assert 5 < rate(found, "off", "direct_write") < 17, "a page takes 60 ms"
     with mounted(bench, harness, plugged["protected"]):
         found = measure(harness, seconds=0.5)
     assert all(1 / 3 < factor < 3 for factor in found["cache_states"]["collapse"].values()), found["cache_states"]["collapse"]
