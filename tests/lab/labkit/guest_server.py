@@ -17,6 +17,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 MARK = "/etc/plumbline-lab"
@@ -24,6 +25,7 @@ OURS = (
     "stack_plan stack_info device_info drive_health aligned_partition mount_points write_cache offset_sweep throughput sync_latency fstrim_proof monitor"
     " stack_proof run_lease steady_state acceptance audit"
 )
+STUCK_SECONDS = 120
 PRELOADED = (
     *(f"plumbline.ssd.{name}" for name in OURS.split()),
     *(f"community.general.{name}" for name in ("lvg", "lvol", "filesystem")),
@@ -100,19 +102,25 @@ def _become_child(work: Callable[[dict[str, Any]], None], call: dict[str, Any], 
 
 
 def _wait(child: int, deadline: float) -> int | None:
-    """The child's wait status; None where it had to be killed. Nothing wakes up meanwhile: the child would pay for it."""
+    """The child's wait status; None where it had to be killed. Nothing wakes up meanwhile: the child would pay for it.
+
+    A child that waits for a disk which never answers cannot be killed. Then the server ends, since a test that hangs says nothing.
+    """
     handle = os.pidfd_open(child)
     try:
         poll = select.poll()
         poll.register(handle, select.POLLIN)
         ended = poll.poll(max(deadline - time.monotonic(), 0) * 1000)
+        if not ended:
+            try:
+                os.killpg(child, signal.SIGKILL)
+            except ProcessLookupError:  # it has not become the leader of its group yet
+                os.kill(child, signal.SIGKILL)
+            if not poll.poll(STUCK_SECONDS * 1000):
+                places = [path.read_text() for path in Path(f"/proc/{child}/task").glob("*/wchan")]
+                raise SystemExit(f"a call was killed {STUCK_SECONDS} s ago and is still there; its threads wait in the kernel: {', '.join(places)}")
     finally:
         os.close(handle)
-    if not ended:
-        try:
-            os.killpg(child, signal.SIGKILL)
-        except ProcessLookupError:  # it has not become the leader of its group yet
-            os.kill(child, signal.SIGKILL)
     status = os.waitpid(child, 0)[1]
     return status if ended else None
 
