@@ -251,14 +251,14 @@ set_to() {
 # send_flushes NAME: make the kernel flush a cache that is on. An unnecessary flush is harmless: a belief 'write back' is left alone.
 send_flushes() {
     queue=/sys/class/block/$1/queue/write_cache
-    read -r belief 2>/dev/null < "$queue"
+    read -r belief 2>/dev/null < "$queue" || return 0
     [ "$belief" = 'write through' ] || return 0
     # Since Linux 6.11 a rescan leaves a 'write through' that somebody wrote. Before it, sd has to read the drive again.
     echo 'write back' 2>/dev/null > "$queue"
     case $1 in
     sd*) echo 1 > "/sys/class/block/$1/device/rescan" ;;
     esac
-    read -r belief 2>/dev/null < "$queue"
+    read -r belief 2>/dev/null < "$queue" || return 0
     if [ "$belief" = 'write back' ]; then
         say "/dev/$1" "its write cache is on and the kernel sent it no flushes ('write through'); queue/write_cache is 'write back' again"
     else

@@ -305,6 +305,15 @@ def test_a_kernel_that_goes_on_dropping_flushes_is_said(drives):
     assert code == 1 and "goes on sending it no flushes; wanted 'write back'; look who writes" in said
 
 
+def test_a_drive_that_leaves_meanwhile_is_not_taken_for_the_one_before(drives):
+    for name, entry in (("sdc", SCSI), ("sdd", SCSI_OFF._replace(state="on"))):
+        drives.disk(name, entry.wwid, "on", "write through")
+    (drives.top / "sys/class/block/sdd/queue/write_cache").unlink()
+    text = drives.script([SCSI, SCSI_OFF._replace(state="on")]).replace("echo 'write back'", "echo 'write through'")
+    _code, _calls, said = drives.run_text(text)
+    assert "/sdc (" in said and "/sdd (" not in said and not (drives.top / "sys/class/block/sdd/queue/write_cache").exists()
+
+
 def test_all_controllers_of_a_subsystem(drives):
     drives.namespace("nvme0n1", "eui.7000", {"nvme0": "off", "nvme1": "on"}, subsystem=True)
     code, calls, _said = drives.run([NVME])
