@@ -76,7 +76,8 @@ def rates(found: Mapping[str, Any]) -> dict[str, float]:
 
 
 # Processes that hold a nameless file there.
-HELD_BY = f"find /proc/[0-9]*/fd -lname '{AT}/#* (deleted)' 2>/dev/null"
+# find fails where a process ends while it looks.
+HELD_BY = f"(find /proc/[0-9]*/fd -lname '{AT}/#* (deleted)' 2>/dev/null || true)"
 
 
 def when_syncing(disk: Disk) -> str:
