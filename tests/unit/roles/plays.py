@@ -12,6 +12,8 @@ import os
 import subprocess
 import sys
 
+from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
+
 HOST = '''#!%s -I
 """In place of the host's Python: notes the call, and prints the next answer of that module; the last one is repeated."""
 import json, os, re, sys
@@ -40,7 +42,7 @@ def play(place, answers_of, tasks, *words, **variables):
     prepare(place, answers_of, **variables)
     (place / "play.yml").write_text(PLAY % json.dumps(tasks))
     argv = ["ansible-playbook", "-i", str(place / "hosts.json"), *words, str(place / "play.yml")]
-    done = subprocess.run(argv, cwd=place, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+    done = subprocess.run(argv, cwd=place, env=environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=HANG)
     return done.returncode, done.stdout, calls_of(place, answers_of)
 
 

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 
 import pytest
+from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 from ansible_collections.plumbline.ssd.tests.unit.roles import plays
 
 pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")
@@ -63,7 +64,7 @@ def run(place, *words):
     (place / "hosts.json").write_text(json.dumps(hosts))
     playbook = os.path.join(ROOT, "playbooks", "accept_drives.yml")
     argv = ["ansible-playbook", "-i", str(place / "hosts.json"), "-e", "ansible_become=false", *words, playbook]
-    done = subprocess.run(argv, cwd=place, env=plays.environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+    done = subprocess.run(argv, cwd=place, env=plays.environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=HANG)
     return done.returncode, done.stdout, plays.calls_of(place, CASES)
 
 

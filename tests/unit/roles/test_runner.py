@@ -12,6 +12,7 @@ import shutil
 import subprocess
 
 import pytest
+from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_records import make_record
 from ansible_collections.plumbline.ssd.tests.unit.roles import plays
 
@@ -68,7 +69,7 @@ def whole(place):
     """One run over all hosts."""
     home = private_directory(place, "whole")
     done = start(place, home)
-    said = done.communicate(timeout=300)[0]
+    said = done.communicate(timeout=HANG)[0]
     assert done.returncode == 0, said
     return home
 
@@ -79,7 +80,7 @@ def workers(place, whole):
     parts = {"first": "all[0:2]", "second": "all[3:4]"}
     homes = {name: private_directory(place, name) for name in parts}
     for done in [start(place, homes[name], "--limit", limit) for name, limit in parts.items()]:
-        said = done.communicate(timeout=300)[0]
+        said = done.communicate(timeout=HANG)[0]
         assert done.returncode == 0, said
     return homes
 
@@ -103,7 +104,7 @@ def test_a_run_that_fails_says_so(place):
     """A host that is not in the inventory, and one whose spec is wrong."""
     home = private_directory(place, "wrong", plumbline_audit={"directry": "x"})
     done = start(place, home, "--limit", "db-0")
-    done.communicate(timeout=300)
+    done.communicate(timeout=HANG)
     status, code, events, results = artifacts(home)
     assert done.returncode and (status, code) == ("failed", 2) and results == {}
     (failed,) = [data for data in events["runner_on_failed"] if data["host"] == "db-0"]
@@ -120,7 +121,7 @@ def report(place, name, records):
     task = {"plumbline.ssd.report": {"directory": str(together), "path": str(place / name / "fleet"), "hosts": list(HOSTS), "time": TIME}, "run_once": True}
     (place / f"{name}.yml").write_text(plays.PLAY % json.dumps([task]))
     argv = ["ansible-playbook", "-i", str(place / "hosts.json"), str(place / f"{name}.yml")]
-    done = subprocess.run(argv, cwd=place, env=plays.environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+    done = subprocess.run(argv, cwd=place, env=plays.environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=HANG)
     assert done.returncode == 0, done.stdout
     return {end: (together / f"fleet.{end}").read_text() for end in ("html", "json", "md")}
 

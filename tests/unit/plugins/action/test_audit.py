@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.action.audit import record_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import audit_call
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_records import make_record
 from ansible_collections.plumbline.ssd.tests.unit.roles import plays
 
@@ -31,7 +32,7 @@ def audited(tmp_path_factory):
     hosts["all"]["hosts"]["db3"] = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_args": "-o ConnectTimeout=1"}
     (place / "hosts.json").write_text(json.dumps(hosts))
     argv = ["ansible-playbook", "-i", str(place / "hosts.json"), "-e", "ansible_become=false", os.path.join(ROOT, "playbooks", "audit.yml")]
-    done = subprocess.run(argv, cwd=place, env=plays.environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
+    done = subprocess.run(argv, cwd=place, env=plays.environment(place), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=HANG)
     return done.returncode, done.stdout, place / "out", plays.calls_of(place, answers)
 
 

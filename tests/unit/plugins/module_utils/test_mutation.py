@@ -9,10 +9,11 @@ import sys
 
 import mutation
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import erase, guards, reasons, unfinished_table, volumes
+from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 
 
 def test_every_guard_is_missed(figure):
-    done = subprocess.run([sys.executable, mutation.__file__], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=300)
+    done = subprocess.run([sys.executable, mutation.__file__], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, timeout=HANG)
     rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
     assert rows, done.stderr.decode()
     whole, muted = rows[0], {row["guard"]: row for row in rows[1:]}

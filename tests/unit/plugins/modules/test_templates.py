@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 
 TEXTS = ("{{ lookup('pipe', 'touch %s') }}", "{%% if lookup('pipe', 'touch %s') %%}x{%% endif %%}", "{# x #}$(touch %s)", "!unsafe {{ 1 + 1 }} %s")
 # In the shape of the roles: a module's result is looped over, handed on by variables of an include, and printed.
@@ -46,7 +47,7 @@ def test_no_result_is_a_template(tmp_path):
     (tmp_path / "play.yml").write_text(PLAY.replace("FILE", str(tmp_path / "plan.json")))
     (tmp_path / "inner.yml").write_text(INNER.replace("DEST", str(tmp_path / "out")))
     argv = ["ansible-playbook", "-i", "localhost,", "-e", "ansible_python_interpreter=" + sys.executable, str(tmp_path / "play.yml")]
-    done = subprocess.run(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120)
+    done = subprocess.run(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=HANG)
     assert done.returncode == 0, done.stdout.decode()
     assert not owned.exists()
     assert (tmp_path / "out").read_text() == "|".join(texts)

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import backups, erasures
+from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
 
 SIZE = 24 * MIB + 4096
@@ -252,7 +253,7 @@ def guide(label):
 def shell(script, bin_path, **variables):
     """Run commands with *blockdev* and what else is in *bin_path* in front."""
     env = {**os.environ, "PATH": "%s:%s" % (bin_path, os.environ["PATH"]), **{key: str(value) for key, value in variables.items()}}
-    return subprocess.run(["bash", "-euc", script], env=env, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(["bash", "-euc", script], env=env, capture_output=True, text=True, timeout=HANG, check=False)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import kept_paths
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist_files as keep
+from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 
 ATA = keep.Entry("wwid:naa.5000", "naa.5000", "ata", "off", "/usr/sbin/hdparm")
 T10 = keep.Entry("wwid:t10.ATA FLASH 9 S1", "t10.ATA     FLASH 9     S1", "ata", "on", "/usr/sbin/hdparm")
@@ -197,7 +198,7 @@ class Drives:
         script.write_text(text)
         calls = self.top / "calls"
         calls.write_text("")
-        done = subprocess.run(["sh", str(script)], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(["sh", str(script)], capture_output=True, text=True, timeout=HANG, check=False)
         return done.returncode, calls.read_text().splitlines(), done.stderr
 
 
