@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk
-from labkit.harness import ROOT, Harness, HarnessError
+from labkit.harness import ROOT, Harness, HarnessError, until_counted
 from labkit.specs import assert_error, said
 
 BENCH_FILES = ROOT / "tests/bench"
@@ -183,7 +183,7 @@ def test_a_measurement_that_was_cut_off_is_known_again(bench: Bench, harness: Ha
     """The drive holds our load, and is discarded by the next measurement. One foreign page in the load is refused, and nothing is written."""
     disk = filled["blank"]
     options = {"device": disk.by_id, **QUICK, **WRITTEN, "cells": ["sync_write_4k_qd1"]}
-    assert harness.cut("acceptance", {**options, "blocks": 20, "block_seconds": 5}, 15.0)
+    harness.cut_when(until_counted(disk.path, 7, (64 << 20) // 512), "acceptance", {**options, "blocks": 20, "block_seconds": 5})
     harness.must(f"until ! pgrep -x fio; do sleep 0.1; done; ! cmp -s -i 1048576:0 -n 4096 {disk.path} /dev/zero")
     page = f"bs=4k count=1 oflag=direct conv=notrunc status=none of={disk.path} seek=1000"
     harness.must(f"dd bs=4k count=1 skip=1000 status=none if={disk.path} of=/run/page; dd if=/dev/urandom {page}")

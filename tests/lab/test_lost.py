@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk, pool
 from labkit.guides import follow
-from labkit.harness import Harness
+from labkit.harness import Harness, until_counted
 from labkit.runs import next_plan
 from labkit.specs import assert_error, said, stack
 
@@ -121,8 +120,8 @@ def test_a_load_of_ours_that_was_cut_off_is_carried_on(harness: Harness, disks: 
     harness.apply(plan["steps"])
     load = {"volumes": [VOLUME], "write": True, "span": "512MiB", "jobs": ["rand_write", "seq_write"], "max_seconds": 600, "block_seconds": 2}
     harness.run("rm -f /var/lib/plumbline/loads.json")
-    assert harness.cut("throughput", load, 25)
-    time.sleep(1)
+    harness.cut_when(until_counted(VOLUME, 7, (16 << 20) // 512), "throughput", load)
+    harness.must("until ! pgrep -x fio; do sleep 0.1; done")
     filled = harness.run(f"dd if={VOLUME} bs=1M count=64 iflag=direct status=none | tr -d '\\0' | wc -c")[1]
     assert int(filled) > 1 << 20, "nothing had been written when it was cut off"
     after = harness.module("stack_plan", spec)

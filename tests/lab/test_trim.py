@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk
-from labkit.harness import Harness
+from labkit.harness import Harness, until_counted
 from labkit.specs import assert_error, said, stack
 
 MIB = 1 << 20
@@ -93,11 +93,6 @@ def test_a_sparse_device_of_4_tib(bench: Bench, harness: Harness, disks: dict[st
         assert discarded(bench, big) == [BIG - 2 * MIB]
 
 
-# When the first bytes of the device are discarded, by the kernel's count (Documentation/ABI/stable/sysfs-block, stat): the module is ended, or the disk.
-WHEN_BEGUN = "(until [ $(awk '{{print $14}}' /sys/class/block/{name}/stat) -gt {before} ]; do sleep 0.02; done; {act}) > /dev/null 2>&1 &"
-KILL = "pkill -9 -P $(pgrep -of guest_server.py)"
-
-
 @pytest.mark.parametrize("way", ["kill", "eio"])
 def test_stopped_in_the_middle_of_a_discard(bench: Bench, harness: Harness, disks: dict[str, Disk], way: str) -> None:
     """No table is there then, and the next run proves the device blank and discards all of it."""
@@ -106,12 +101,12 @@ def test_stopped_in_the_middle_of_a_discard(bench: Bench, harness: Harness, disk
     bench.counters(big, reset=True)
     name = harness.must(f"basename $(readlink -f {big.path})").strip()
     state = f"/sys/class/block/{name}/device/state"
-    before = harness.must(f"awk '{{print $14}}' /sys/class/block/{name}/stat").strip()
-    harness.must(WHEN_BEGUN.format(name=name, before=before, act=KILL if way == "kill" else f"echo offline > {state}"))
+    begun = until_counted(big.path, 14, 1)
     bench.change(big, transfer_us=5000)  # each request takes so long: a busy host must not see the end of the discard before it ends the module
     if way == "kill":
-        harness.cut("aligned_partition", {"devices": step["devices"]}, 120)
+        harness.cut_when(begun, "aligned_partition", {"devices": step["devices"]})
     else:
+        harness.must(f"({begun}; echo offline > {state}) > /dev/null 2>&1 &")
         failed = harness.module("aligned_partition", {"devices": step["devices"]})
         assert_error(failed, f"{big.path}: the discard failed at byte ", f" of {whole} bytes: ", "no table was written to it; run again")
         harness.must(f"echo running > {state}; udevadm trigger --settle --subsystem-match=block")

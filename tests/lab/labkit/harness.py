@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import signal
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,15 @@ HOME = "/run/plumbline-harness"
 BYTE_CODE = "/var/cache/plumbline-harness"
 _ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 _COMMUNITY = ("plugins/modules/lvg.py", "plugins/modules/lvol.py", "plugins/modules/filesystem.py")
+
+
+def until_counted(path: str, column: int, count: int) -> str:
+    """Shell that waits until the kernel has counted so much more for a block device.
+
+    *column* is one of Documentation/ABI/stable/sysfs-block, stat, from 1: 7 is the sectors written, 14 the sectors discarded, 16 the flushes.
+    """
+    ask = f"awk '{{print ${column}}}' /sys/class/block/$(basename $(readlink -f {path}))/stat"
+    return f"until=$(($({ask}) + {count})); until [ $({ask}) -ge $until ]; do sleep 0.02; done"
 
 
 class HarnessError(Exception):
@@ -164,6 +174,18 @@ class Harness:
         """Begin a module, and kill it with all of its tools after so many seconds. Returns whether it was still at work."""
         full = name if "." in name else f"plumbline.ssd.{name}"
         return bool(self._call({"module": full, "args": dict(args), "check": False, "diff": True}, env, seconds)["rc"] == 124)
+
+    def cut_when(self, event: str, name: str, args: Mapping[str, Any], timeout: float = 590) -> None:
+        """Begin a module of ours, and kill it with all of its tools when a shell command has ended: on a busy host a fixed time says little.
+
+        Raises HarnessError where the module ended before.
+        """
+        module = f"$(pgrep -P {self.must('echo $PPID').strip()})"  # the server has no other child meanwhile
+        watcher = self.must(f"({event}; kill -KILL -- -{module}) > /dev/null 2>&1 & echo $!").strip()
+        answer = self._call({"module": f"plumbline.ssd.{name}", "args": dict(args), "check": False, "diff": True}, None, timeout)
+        if answer["rc"] != -signal.SIGKILL:
+            self.run(f"kill {watcher}")
+            raise HarnessError(f"{name} was not killed in the middle, it returned {answer['rc']}\n{answer['out'][-1500:]}\n{answer['err'][-3000:]}")
 
     @staticmethod
     def _result(full: str, answer: Mapping[str, Any]) -> dict[str, Any]:
