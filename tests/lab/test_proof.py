@@ -106,7 +106,7 @@ def test_failed_writes_stay_failed(harness: Harness, built: Any, unproven: None)
     slow = {"verdict": "fail", "reasons": ["rand_write: 0.51 of the raw devices; wanted 0.90"], "report": [], "item": item}
     assert judge(harness, proof, [slow], final=False)["verdict"] == "unfinished"
     assert plan(harness, built)["due"] is True
-    found = prove(harness, proof)
+    found = judge(harness, proof, [{"verdict": "pass", "reasons": [], "report": [], "item": item}])
     assert found["verdict"] == "fail" and "rand_write: 0.51" in found["paragraphs"][0]
     assert plan(harness, built)["stored"] == "fail"
 
