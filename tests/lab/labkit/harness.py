@@ -32,12 +32,12 @@ _COMMUNITY = ("plugins/modules/lvg.py", "plugins/modules/lvol.py", "plugins/modu
 
 
 def until_counted(path: str, column: int, count: int) -> str:
-    """Shell that waits until the kernel has counted so much more for a block device.
+    """Shell that waits until the kernel has counted so much more for a block device, 600 s at most.
 
     *column* is one of Documentation/ABI/stable/sysfs-block, stat, from 1: 7 is the sectors written, 14 the sectors discarded, 16 the flushes.
     """
     ask = f"awk '{{print ${column}}}' /sys/class/block/$(basename $(readlink -f {path}))/stat"
-    return f"until=$(($({ask}) + {count})); until [ $({ask}) -ge $until ]; do sleep 0.02; done"
+    return f"until=$(($({ask}) + {count})); until [ $({ask}) -ge $until ] || [ $SECONDS -gt 600 ]; do sleep 0.02; done"
 
 
 class HarnessError(Exception):
