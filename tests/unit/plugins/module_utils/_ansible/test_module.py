@@ -40,7 +40,7 @@ def test_a_tool_that_takes_too_long():
 
 def test_tools_that_run_together_do_not_outlive_their_time(tmp_path):
     said = tmp_path / "pid"
-    late, (code, out, _err) = bound_tools.run_together([["sh", "-c", "echo $$ > %s; exec sleep 90" % said], ["sh", "-c", "echo $LC_ALL; exit 3"]], 2)
+    late, (code, out, _err) = bound_tools.run_together([["sh", "-c", "echo $$ > %s; exec sleep 90" % said], ["sh", "-c", "echo $LC_ALL; exit 3"]], 10)
     assert late is None and (code, out) == (3, "C\n")
     assert not _alive(int(said.read_text()))
 
