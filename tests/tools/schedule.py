@@ -2,7 +2,7 @@
 """Run stages side by side.
 
 What needs no machine runs at low priority beside what does. Each machine of the lab serves one stage at a time. A stage that measures runs
-alone: nothing else runs on this computer meanwhile, and no other machine is up.
+alone: no other stage runs meanwhile, no other machine is up, and its own goes before whatever else this computer does.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 from counts import Counts, count
+from priority import LOW, raised, set_priority
 from stages import Command, Stage
 
 # Without a machine's work there are two processors for the rest, beside it there are only the gaps that it leaves.
 STATIC_AT_ONCE = 2
 STATIC_BESIDE_MACHINES = 1
-LOW_PRIORITY = 5  # about a third of a share: lower, and tests that wait for something would wait in vain
 
 
 class StageFailed(Exception):
@@ -67,18 +67,6 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(patience)
             return
-
-
-def lower_priority(process: subprocess.Popen[bytes]) -> None:
-    """Let everything else go first.
-
-    Where the kernel groups the scheduling of sessions (sched(7), "The autogroup feature"), nice values count only within a session; the
-    session's own then has to be lowered.
-    """
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PGRP, process.pid, LOW_PRIORITY)
-    with suppress(OSError):
-        Path(f"/proc/{process.pid}/autogroup").write_text(str(LOW_PRIORITY), encoding="ascii")
 
 
 class Runner:
@@ -131,7 +119,7 @@ class Runner:
             log.flush()
         process = self._start(command, {**self._env, **machine_env, **command.env}, log)
         if not stage.lab:
-            lower_priority(process)
+            set_priority(process.pid, LOW)
         try:
             process.wait(max(1.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -197,9 +185,13 @@ def run_all(stages: Sequence[Stage], machines: Sequence[Machine], runner: Runner
         taken, free[:] = free[: stage.machines], free[stage.machines :]
         for machine in free if stage.alone else ():
             machine.stop()
-        env = environment_of(taken)
         running.append(stage)
-        threading.Thread(target=lambda: ended.put((runner.run(stage, env), taken)), daemon=True).start()
+        threading.Thread(target=work, args=(stage, taken), daemon=True).start()
+
+    def work(stage: Stage, taken: list[Machine]) -> None:
+        with raised([machine.cache for machine in taken]) if stage.alone else nullcontext():
+            result = runner.run(stage, environment_of(taken))
+        ended.put((result, taken))
 
     while waiting or running:
         while (blocked := next((stage for stage in waiting if stage.after & failed), None)) is not None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+import schedule
 from counts import Counts, count
 from schedule import Machine, Result, Runner, next_stage, run_all
 from stages import Command, Stage
@@ -69,8 +71,10 @@ class Recorder(Runner):
         return Result(stage, self._seconds, None)
 
 
-def test_machines_are_shared_and_measurements_are_alone(tmp_path: Path) -> None:
+def test_machines_are_shared_and_measurements_are_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[str] = []
+    raised: list[Sequence[Path]] = []
+    monkeypatch.setattr(schedule, "raised", lambda caches: raised.append(caches) or nullcontext())  # type: ignore[func-returns-value]
     machines = [Machine(tmp_path / name, lambda name=name: stopped.append(name)) for name in ("m1", "m2")]  # type: ignore[misc]
     recorder = Recorder()
     stages = [A, B, C, ONE, OTHER, BOTH, QUIET]
@@ -81,6 +85,7 @@ def test_machines_are_shared_and_measurements_are_alone(tmp_path: Path) -> None:
     assert recorder.caches["both"] == f"{tmp_path}/m1:{tmp_path}/m2" and recorder.caches["quiet"] == f"{tmp_path}/m1" and recorder.caches["a"] == ""
     assert sorted((recorder.caches["one"], recorder.caches["other"])) == [f"{tmp_path}/m1", f"{tmp_path}/m2"]
     assert stopped == ["m2"], "the one that measures goes on with its own machine"
+    assert raised == [[tmp_path / "m1"]], "and nothing else is raised"
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
