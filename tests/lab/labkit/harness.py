@@ -151,8 +151,7 @@ class Harness:
         """The result of a module, by its short name (ours) or its full one. A failure is a result, too; a traceback is not."""
 
         def call(module: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-            full = module if "." in module else f"plumbline.ssd.{module}"
-            return self._result(full, self._call({"module": full, "args": dict(arguments), "check": check, "diff": True}, env, timeout))
+            return self._result(module, self._call_module(module, arguments, timeout, check, env))
 
         return planned(call, args) if name == "stack_plan" else call(name, args)
 
@@ -172,8 +171,7 @@ class Harness:
 
     def cut(self, name: str, args: Mapping[str, Any], seconds: float, env: Mapping[str, str] | None = None) -> bool:
         """Begin a module, and kill it with all of its tools after so many seconds. Returns whether it was still at work."""
-        full = name if "." in name else f"plumbline.ssd.{name}"
-        return bool(self._call({"module": full, "args": dict(args), "check": False, "diff": True}, env, seconds)["rc"] == 124)
+        return bool(self._call_module(name, args, seconds, env=env)["rc"] == 124)
 
     def cut_when(self, event: str, name: str, args: Mapping[str, Any], timeout: float = 590) -> None:
         """Begin a module of ours, and kill it with all of its tools when a shell command has ended: on a busy host a fixed time says little.
@@ -182,17 +180,23 @@ class Harness:
         """
         module = f"$(pgrep -P {self.must('echo $PPID').strip()})"  # the server has no other child meanwhile
         watcher = self.must(f"({event}; kill -KILL -- -{module}) > /dev/null 2>&1 & echo $!").strip()
-        answer = self._call({"module": f"plumbline.ssd.{name}", "args": dict(args), "check": False, "diff": True}, None, timeout)
+        answer = self._call_module(name, args, timeout)
         if answer["rc"] != -signal.SIGKILL:
             self.run(f"kill {watcher}")
             raise HarnessError(f"{name} was not killed in the middle, it returned {answer['rc']}\n{answer['out'][-1500:]}\n{answer['err'][-3000:]}")
 
+    def _call_module(
+        self, name: str, args: Mapping[str, Any], timeout: float, check: bool = False, env: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        full = name if "." in name else f"plumbline.ssd.{name}"
+        return self._call({"module": full, "args": dict(args), "check": check, "diff": True}, env, timeout)
+
     @staticmethod
-    def _result(full: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    def _result(name: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         try:
             result: dict[str, Any] = json.loads(answer["out"])
         except ValueError as error:
-            raise HarnessError(f"{full} returned {answer['rc']} and no JSON\n{answer['out'][-1500:]}\n{answer['err'][-3000:]}") from error
+            raise HarnessError(f"{name} returned {answer['rc']} and no JSON\n{answer['out'][-1500:]}\n{answer['err'][-3000:]}") from error
         result.setdefault("failed", answer["rc"] != 0)
         result["traceback"] = answer["err"] if "Traceback" in answer["err"] else ""
         return result
