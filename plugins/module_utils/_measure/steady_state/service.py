@@ -42,8 +42,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file 
 NONE, STARTING, RUNNING, FINISHED, FAILED, INTERRUPTED, STOPPED = "none", "starting", "running", "finished", "failed", "interrupted", "stopped"
 _BEGIN_SECONDS = 300  # for the proof of a device that is read whole
 _STOPPED_ROUNDS = ".stopped"
-# systemd starts the program again where a signal ended it, but not where it refused.
 _ACTIVE = ("active", "activating", "deactivating", "reloading")
+_NOT_LOADED = 5  # exit status of `systemctl stop` for a unit that is gone, as one that --collect removed at its end
+# systemd starts the program again where a signal ended it, but not where it refused.
 _UNIT = ("Restart=on-abnormal", "RestartSec=1", "StartLimitIntervalSec=3600", "StartLimitBurst=60", "TimeoutStopSec=60")
 
 
@@ -180,10 +181,10 @@ def _wait(run: Runner, kept: KeptRun) -> None:
     while time.monotonic() < end:
         active = _is_active(run, kept.name)  # before the status, which comes first
         status = kept.status
-        if status.get("state") == driver.FAILED:
-            raise PlumblineError(str(status.get("msg")), [str(reason) for reason in status.get("reasons") or []])
-        if status:
+        if status and status.get("state") != driver.FAILED:
             return
+        if status and not active:  # not before: the next call would take a unit that is still ending for a run under way
+            raise PlumblineError(str(status.get("msg")), [str(reason) for reason in status.get("reasons") or []])
         if not active:
             raise PlumblineError("the run ended before it held the device; see journalctl -u %s" % unit_of(kept.name))
         time.sleep(0.2)
@@ -192,15 +193,14 @@ def _wait(run: Runner, kept: KeptRun) -> None:
 
 def end_run(run: Runner, kept: KeptRun) -> bool:
     """End a run, and leave its device blank. Returns whether there was anything to do; raises PlumblineError where the device is not the run's alone."""
-    if kept.active:
-        must_succeed(run(["systemctl", "stop", "--quiet", unit_of(kept.name)]), "the run could not be stopped")
-        kept = find_run(run, kept.name)
+    stopped = kept.active and _stop_unit(run, kept.name)
+    kept = find_run(run, kept.name)
     request = kept.request
     if not kept.begun or request is None:
         between = kept.unfinished
         if between:
             _set_aside(kept.paths)
-        return kept.active or between
+        return stopped or between
     lease, _before, _warnings = take(Run(controller="the end of the steady state of %s" % request.path), "", own=True)
     try:
         with hold_device(run, request.path, request.serial, bytes.fromhex(request.mark), True) as device:
@@ -208,6 +208,15 @@ def end_run(run: Runner, kept: KeptRun) -> bool:
         _set_aside(kept.paths)
     finally:
         release(lease.run)
+    return True
+
+
+def _stop_unit(run: Runner, name: str) -> bool:
+    """Returns whether there was a unit to stop: the run may have ended by itself since it was looked at."""
+    result = run(["systemctl", "stop", "--quiet", unit_of(name)])
+    if result[0] == _NOT_LOADED:
+        return False
+    must_succeed(result, "the run could not be stopped")
     return True
 
 

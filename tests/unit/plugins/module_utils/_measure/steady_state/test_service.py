@@ -31,21 +31,25 @@ def place(tmp_path, monkeypatch):
 
 
 class Systemd:
-    """is-active answers by *active*; systemd-run has the program say *says*."""
+    """is-active answers by *active*; systemd-run has the program say *says*. A unit that *ends* does so after so many questions."""
 
-    def __init__(self, place, active=False, says=None, ends=False):
+    def __init__(self, place, active=False, says=None, ends=None):
         self.place, self.active, self.says, self.ends, self.calls = place, active, says, ends, []
 
     def __call__(self, argv):
         self.calls.append(list(argv))
         if argv[:2] == ["systemctl", "is-active"]:
             word = self.active if isinstance(self.active, str) else "active" if self.active else "inactive"
+            if self.ends is not None:
+                self.active, self.ends = self.active and self.ends > 0, self.ends - 1
             return (0 if word == "active" else 3), word + "\n", ""
         if argv[0] == "systemd-run":
-            self.active = not self.ends
+            self.active = self.ends != 0
             if self.says is not None:
                 service.write_json(self.place.status, self.says, "status")
         if argv[:2] == ["systemctl", "stop"]:
+            if not self.active:
+                return 5, "", "Failed to stop %s: Unit %s not loaded.\n" % (argv[-1], argv[-1])  # systemd 252 and 257
             self.active = False
         return 0, "", ""
 
@@ -110,14 +114,44 @@ def test_a_start_waits_until_the_device_is_held(place):
     assert service.name_of_run("/dev/x") == NAME  # of a drive that is gone
 
 
+@pytest.mark.parametrize("ends", [0, 2])
 @pytest.mark.parametrize(
     "says, told", [({"state": "failed", "msg": "refused: why", "reasons": ["/dev/x: why"]}, "refused: why"), (None, "ended before it held the device")]
 )
-def test_a_start_that_fails(place, says, told):
-    systemd = Systemd(place, says=says, ends=True)
+def test_a_start_that_fails(place, says, told, ends):
+    """It is told when its unit is gone, so that none is under way for the next call."""
+    systemd = Systemd(place, says=says)
+    found = service.find_run(systemd, NAME)
+    systemd.ends = ends
     with pytest.raises(PlumblineError, match=told) as caught:
-        service.begin(systemd, service.find_run(systemd, NAME), ASKED)
+        service.begin(systemd, found, ASKED)
     assert caught.value.reasons == (says or {}).get("reasons", [])
+    assert not service.find_run(systemd, NAME).active
+
+
+@pytest.mark.parametrize("records, state", [((), service.NONE), ((DISCARDED, round_kept(), {"step": "freed"}), service.FINISHED)])
+def test_a_run_that_ends_by_itself_before_it_is_stopped(place, records, state):
+    """There is nothing to stop, and that is no error."""
+    keep(place, *records)
+    systemd = Systemd(place, active=True, ends=0)
+    found = service.find_run(systemd, NAME)
+    assert found.active and not service.end_run(systemd, found)
+    assert ["systemctl", "stop", "--quiet", service.unit_of(NAME)] in systemd.calls
+    assert service.find_run(systemd, NAME).state == state
+
+
+def test_a_run_that_is_stopped_before_it_wrote_is_a_change(place):
+    keep(place)
+    systemd = Systemd(place, active=True)
+    assert service.end_run(systemd, service.find_run(systemd, NAME)) and not systemd.active
+
+
+def test_a_unit_that_cannot_be_stopped(place):
+    keep(place)
+    systemd = Systemd(place, active=True)
+    found = service.find_run(systemd, NAME)
+    with pytest.raises(PlumblineError, match="the run could not be stopped: Access denied"):
+        service.end_run(lambda _argv: (1, "", "Access denied\n"), found)
 
 
 FILLED, FREED = (DISCARDED, round_kept()), (DISCARDED, round_kept(), {"step": "freed"})
