@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import time
@@ -67,18 +68,28 @@ def running_pid(paths: Paths) -> int | None:
 
 def end(paths: Paths, how: signal.Signals, timeout_seconds: float = 20) -> None:
     """Send the machine a signal and wait until it is gone."""
-    pid = running_pid(paths)
-    if pid is None:
-        return
-    os.kill(pid, how)
-    wait_gone(paths, timeout_seconds)
+    _wait_gone(paths, timeout_seconds, how)
 
 
 def wait_gone(paths: Paths, timeout_seconds: float) -> None:
     """Wait until the machine's process has ended."""
-    limit = time.monotonic() + timeout_seconds
-    while running_pid(paths) is not None:
-        if time.monotonic() > limit:
-            raise LabError(f"QEMU (pid {running_pid(paths)}) is still running after {timeout_seconds:.0f} s")
-        time.sleep(0.05)
+    _wait_gone(paths, timeout_seconds, None)
+
+
+def _wait_gone(paths: Paths, timeout_seconds: float, how: signal.Signals | None) -> None:
+    """Returns when the process has let go of its files and their locks, which is later than when /proc has forgotten its command line."""
+    pid = running_pid(paths)
+    if pid is None:
+        return
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        if how is not None and running_pid(paths) == pid:  # and not another that got its number before it was held
+            signal.pidfd_send_signal(process, how)
+        if not select.select([process], [], [], timeout_seconds)[0]:
+            raise LabError(f"QEMU (pid {pid}) is still running after {timeout_seconds:.0f} s")
+    finally:
+        os.close(process)
     paths.pid.unlink(missing_ok=True)

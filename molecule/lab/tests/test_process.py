@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine that ends says how."""
+"""A machine that ends says how, and is waited for."""
 
 from __future__ import annotations
 
+import fcntl
+import signal
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,13 @@ def paths(tmp_path: Path) -> Paths:
     return found
 
 
+def begin(paths: Paths, program: str) -> None:
+    """Run a program of Python in place of QEMU; the lab knows its own machine by the name."""
+    python = paths.run / "qemu-system-test"
+    python.symlink_to("/usr/bin/python3")
+    process.start(paths, [str(python), "-c", program, str(paths.qmp), str(paths.pid), str(paths.run / "locked")])
+
+
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
@@ -47,8 +56,39 @@ def test_one_that_does_not_start(paths: Paths, words: list[str], wanted: str) ->
 
 
 def test_one_that_crashes(paths: Paths) -> None:
-    program = paths.run / "qemu-system-test"  # by its name the lab knows its own machine
-    program.symlink_to("/usr/bin/python3")
-    process.start(paths, [str(program), "-c", CRASHING, str(paths.qmp), str(paths.pid)])
+    begin(paths, CRASHING)
     with pytest.raises(LabError, match=r"(?s)closed its monitor: an assertion failed.*QEMU ended with status 134"):
         Qmp(paths)
+
+
+# Locks a file. Its first thread ends, and with it the command line in /proc; another one keeps the process and the lock for a second.
+ENDING = """
+import ctypes, fcntl, os, sys, threading, time
+lock = open(sys.argv[3], "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+def keep():
+    time.sleep(1)
+    os._exit(0)
+threading.Thread(target=keep).start()
+with open(sys.argv[2], "w") as pid:
+    pid.write(str(os.getpid()))
+open(sys.argv[1], "w").close()
+time.sleep(0.5)
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_one_that_ends_has_let_go_of_its_files(paths: Paths) -> None:
+    begin(paths, ENDING)
+    process.wait_gone(paths, 20)
+    with (paths.run / "locked").open("r+", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert not paths.pid.exists()
+
+
+def test_one_that_does_not_end(paths: Paths) -> None:
+    begin(paths, ENDING.replace("sleep(", "sleep(60 + "))
+    with pytest.raises(LabError, match=r"QEMU \(pid [0-9]+\) is still running after 0 s"):
+        process.wait_gone(paths, 0.1)
+    process.end(paths, signal.SIGKILL)
+    assert process.running_pid(paths) is None
