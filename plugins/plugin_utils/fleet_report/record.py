@@ -190,9 +190,9 @@ def _static(modules: Mapping[str, list[Mapping[str, Any]]], stacks: list[Mapping
 
 
 def _finding(one: Mapping[str, Any]) -> Found:
-    layer, name, found, wanted = (words(one.get(key)) for key in ("layer", "name", "found", "wanted"))
-    check, level = check_of(layer, words(one.get("rule"))), _LEVELS.get(str(one.get("level")), UNKNOWN)
-    return Found(check, level, layer, name, found, wanted, todo_of(check, layer) if level != INFO else "")
+    layer, name, found, wanted, rule = (words(one.get(key)) for key in ("layer", "name", "found", "wanted", "rule"))
+    check, level = check_of(layer, rule), _LEVELS.get(str(one.get("level")), UNKNOWN)
+    return Found(check, level, layer, name, found, wanted, todo_of(check, layer, rule) if level != INFO else "")
 
 
 def _measured(record: Mapping[str, Any], modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Measured]:

@@ -115,6 +115,20 @@ def test_records_in_every_state(record, check, level, words):
     assert Page(render_html(make_fleet([{"host": "a", **record}]))).wrong == []
 
 
+@pytest.mark.parametrize(
+    "rule, words",
+    [
+        ("media_errors", "Replace a drive that fails; its data is at risk until then."),
+        ("unread", "Ask it by hand, with smartctl. The health of a virtual disk can be read on its hypervisor only."),
+    ],
+)
+def test_what_to_do_about_a_drive(rule, words):
+    """Nothing says that a drive fails that was not read."""
+    finding = {"layer": "drive", "level": "warning", "name": "vda", "found": "what it is", "wanted": "what it should be", "rule": rule}
+    found = read_record({"host": "a", "drive_health": {"findings": [finding]}}, 10**6).findings
+    assert [one.todo for one in found if one.check == "drives"] == [words]
+
+
 def test_each_module_may_be_the_only_one():
     for name in MODULES:
         whole = next((record[name] for record in ALL if name in record), {"changed": False})
