@@ -61,33 +61,37 @@ def test_one_that_crashes(paths: Paths) -> None:
         Qmp(paths)
 
 
-# Locks a file. Its first thread ends, and with it the command line in /proc; another one keeps the process and the lock for a second.
+# Locks a file. When asked to end, its first thread does, and with it the command line in /proc; another one keeps the lock for a second.
 ENDING = """
-import ctypes, fcntl, os, sys, threading, time
+import ctypes, fcntl, os, signal, sys, threading, time
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 lock = open(sys.argv[3], "w")
 fcntl.flock(lock, fcntl.LOCK_EX)
+asked = threading.Event()
 def keep():
+    asked.wait()
     time.sleep(1)
     os._exit(0)
 threading.Thread(target=keep).start()
 with open(sys.argv[2], "w") as pid:
     pid.write(str(os.getpid()))
 open(sys.argv[1], "w").close()
-time.sleep(0.5)
+signal.sigtimedwait([signal.SIGTERM], 60)
+asked.set()
 ctypes.CDLL(None).pthread_exit(None)
 """
 
 
 def test_one_that_ends_has_let_go_of_its_files(paths: Paths) -> None:
     begin(paths, ENDING)
-    process.wait_gone(paths, 20)
+    process.end(paths, signal.SIGTERM)
     with (paths.run / "locked").open("r+", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert not paths.pid.exists()
 
 
 def test_one_that_does_not_end(paths: Paths) -> None:
-    begin(paths, ENDING.replace("sleep(", "sleep(60 + "))
+    begin(paths, ENDING)
     with pytest.raises(LabError, match=r"QEMU \(pid [0-9]+\) is still running after 0 s"):
         process.wait_gone(paths, 0.1)
     process.end(paths, signal.SIGKILL)
