@@ -180,7 +180,7 @@ def test_stop_frees_the_drive(harness: Harness, drive: Disk) -> None:
 def test_a_reboot_in_the_middle(bench: Bench, harness: Harness, drive: Disk) -> None:
     """The power goes. The next start takes the run up; other options, and data that somebody has put there meanwhile, are refused.
 
-    At the end the run is over before the module stops it.
+    At the end the unit has ended by itself before the module stops it.
     """
     started(harness, drive)
     until_loaded(harness, drive, 1)

@@ -183,9 +183,9 @@ def _wait(run: Runner, kept: KeptRun) -> None:
         status = kept.status
         if status and status.get("state") != driver.FAILED:
             return
-        if status and not active:  # not before: the next call would take a unit that is still ending for a run under way
-            raise PlumblineError(str(status.get("msg")), [str(reason) for reason in status.get("reasons") or []])
-        if not active:
+        if not active:  # not before: the next call would take a unit that is still ending for a run under way
+            if status:
+                raise PlumblineError(str(status.get("msg")), [str(reason) for reason in status.get("reasons") or []])
             raise PlumblineError("the run ended before it held the device; see journalctl -u %s" % unit_of(kept.name))
         time.sleep(0.2)
     raise PlumblineError("the run did not hold the device within %d s; see journalctl -u %s" % (_BEGIN_SECONDS, unit_of(kept.name)))
@@ -193,8 +193,10 @@ def _wait(run: Runner, kept: KeptRun) -> None:
 
 def end_run(run: Runner, kept: KeptRun) -> bool:
     """End a run, and leave its device blank. Returns whether there was anything to do; raises PlumblineError where the device is not the run's alone."""
-    stopped = kept.active and _stop_unit(run, kept.name)
-    kept = find_run(run, kept.name)
+    stopped = False
+    if kept.active:
+        stopped = _stop_unit(run, kept.name)
+        kept = find_run(run, kept.name)
     request = kept.request
     if not kept.begun or request is None:
         between = kept.unfinished
