@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -68,28 +69,24 @@ def running_pid(paths: Paths) -> int | None:
 
 def end(paths: Paths, how: signal.Signals, timeout_seconds: float = 20) -> None:
     """Send the machine a signal and wait until it is gone."""
-    _wait_gone(paths, timeout_seconds, how)
+    wait_gone(paths, timeout_seconds, how)
 
 
-def wait_gone(paths: Paths, timeout_seconds: float) -> None:
-    """Wait until the machine's process has ended."""
-    _wait_gone(paths, timeout_seconds, None)
+def wait_gone(paths: Paths, timeout_seconds: float, how: signal.Signals | None = None) -> None:
+    """Wait until the machine's process has ended, after a signal where one is given.
 
-
-def _wait_gone(paths: Paths, timeout_seconds: float, how: signal.Signals | None) -> None:
-    """Returns when the process has let go of its files and their locks, which is later than when /proc has forgotten its command line."""
+    Returns when the process has let go of its files and their locks, which is later than when /proc has forgotten its command line.
+    """
     pid = running_pid(paths)
     if pid is None:
         return
-    try:
+    with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
         process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        if how is not None and running_pid(paths) == pid:  # and not another that got its number before it was held
-            signal.pidfd_send_signal(process, how)
-        if not select.select([process], [], [], timeout_seconds)[0]:
-            raise LabError(f"QEMU (pid {pid}) is still running after {timeout_seconds:.0f} s")
-    finally:
-        os.close(process)
+        try:
+            if how is not None and running_pid(paths) == pid:  # and not another that got its number before it was held
+                signal.pidfd_send_signal(process, how)
+            if not select.select([process], [], [], timeout_seconds)[0]:
+                raise LabError(f"QEMU (pid {pid}) is still running after {timeout_seconds:.0f} s")
+        finally:
+            os.close(process)
     paths.pid.unlink(missing_ok=True)
