@@ -39,14 +39,14 @@ CHECKS: Mapping[str, Check] = {
     "acceptance": Check("Accept.", "Acceptance of the drive for its load", "Take another drive for this load, or another load.", "guide_acceptance"),
 }
 
-# What else there is to do about a layer that is off, or by a rule; of a device, what is wanted says it all.
+# What to do where the rule of a finding or its layer knows better than its check. Of a device or a stack, what is wanted says it all.
 _TODO_OF_LAYER = {"filesystem": "tune2fs -E stride=…,stripe_width=… sets both, and moves no data.", "device": "", "stack": ""}
 _TODO_OF_RULE = {"unread": "Ask it by hand, with smartctl. The health of a virtual disk can be read on its hypervisor only."}
 _LAYERS = {"drive": "drives", "stack": "drives", "link": "link", "trim": "trim", "reserve": "steady_state", **dict.fromkeys(DURABILITY, "durability")}
 WEAR_RULES = ("wear", "endurance", "life", "pre_eol", "spare")
 
 
-def todo_of(check: str, layer: str, rule: str = "") -> str:
+def todo_of(check: str, layer: str, rule: str) -> str:
     """What to do about a finding beside what it wants itself."""
     return _TODO_OF_RULE.get(rule) or _TODO_OF_LAYER.get(layer, CHECKS[check].todo)
 
