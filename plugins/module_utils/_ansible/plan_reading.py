@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError, several
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import host_findings
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import contexts_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
@@ -65,6 +66,7 @@ def plan_reading(
         raise several(refused, plan.refusals)
     legs = [leg.devno for stack in plan.stacks for leg in stack.legs]
     views = [view(seen, devno) for devno in tops(seen, legs)]
+    of_host = host_findings(seen)
     proven = proofs(plan, seen, verify, reading.proofs) if verify else []
     health, known = needed_reading(plan, seen, reading.drives, reading.now) if gate != "off" else (NO_READING, [])
     tools = ["fio"] if verify and "throughput" in verify.measures and any(proof["due"] for proof in proven) else []
@@ -75,7 +77,7 @@ def plan_reading(
         "digest": plan.digest if plan.steps else "",
         "missing_packages": sorted(set(plan.missing_packages + packages_of(seen, tools))),
         "stacks": [one.as_dict() for one in views],
-        "findings": [finding.as_dict() for finding in [found for one in views for found in one.findings] + plan.findings],
+        "findings": [finding.as_dict() for finding in [found for one in views for found in one.findings] + plan.findings + of_host],
         "proofs": proven,
         "verify": verify.as_dict() if verify else {},
         "health": health,
@@ -85,7 +87,7 @@ def plan_reading(
         + ([health["state"]] if health["state"] else []),
         "diff": diff(plan, seen),
     }
-    return result, plan.warnings + known
+    return result, plan.warnings + known + [finding.text for finding in of_host]
 
 
 # Findings of these layers concern durability. Those of all others concern where the data begins.

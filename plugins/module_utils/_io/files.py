@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -13,6 +14,27 @@ import time
 from typing import Any, Optional
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+
+HOME = "/var/lib/plumbline"  # what this collection keeps on a host
+
+
+def make_private(directory: str) -> None:
+    """Make a folder of ours, which root alone may enter (0700). Raises OSError.
+
+    In HOME each level from HOME down is ours. The folder that holds HOME belongs to the system, and every other user needs it: its mode is never
+    changed. Elsewhere, where an option names the place, only the folder itself is ours.
+    """
+    inside = (directory + "/").startswith(HOME + "/")
+    levels = [HOME]
+    for name in directory[len(HOME) :].split("/") if inside else ():
+        levels += [os.path.join(levels[-1], name)] if name else []
+    for level in levels if inside else [directory]:
+        os.makedirs(level, mode=0o700, exist_ok=True)
+        found = os.lstat(level)
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise OSError(errno.EPERM, "%s is no directory of root's own; find out who made it, and remove it" % level, level)
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            os.chmod(level, 0o700)
 
 
 def replace_file(path: str, text: str, mode: int = 0o644) -> None:
@@ -71,10 +93,8 @@ def read_json(path: str) -> Any:
 
 
 def write_json(path: str, content: Any, what: str) -> None:
-    directory = os.path.dirname(path)
     try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        os.chmod(os.path.dirname(directory), 0o700)
+        make_private(os.path.dirname(path))
         replace_file(path, json.dumps(content, indent=1, sort_keys=True) + "\n", mode=0o600)
     except OSError as fault:
         raise PlumblineError("%s could not be kept in %s: %s" % (what, path, fault.strerror or fault)) from fault

@@ -292,6 +292,7 @@ class Observation:
     distribution: Tuple[str, ...] = ()
     timer_enabled: bool = False
     timer_fault: str = ""  # why fstrim.timer could not be enabled
+    services_folder: Optional[Part] = None  # /var/lib
     selinux: bool = False
     strange_contexts: Tuple[str, ...] = ()  # of those that are asked for: what the policy in force does not know
 

@@ -9,12 +9,12 @@ import grp
 import os
 import pwd
 import stat
-from typing import Callable, Dict, Iterable, Tuple
+from typing import Callable, Dict, Iterable, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import proc_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import walk
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation, PathState
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation, Part, PathState
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import accepted_risks, begun
 
@@ -106,6 +106,18 @@ def _strange_contexts(contexts: Iterable[str]) -> Tuple[str, ...]:
     return tuple(strange)
 
 
+_SERVICES = "/var/lib"
+
+
+def _services_folder() -> Optional[Part]:
+    """The folder in which services keep their data; None where it cannot be looked at."""
+    try:
+        found = os.stat(_SERVICES)
+    except OSError:
+        return None
+    return Part(_SERVICES, "directory", found.st_uid, stat.S_IMODE(found.st_mode))
+
+
 def read_host(seen: Observation, ask: Questions) -> None:
     seen.fstab_fault, seen.kernel_lacks = _fstab_fault(), _kernel_lacks()
     names = {vg: _what_has_the_name(vg) for vg, _lv in ask.volumes}
@@ -121,6 +133,7 @@ def read_host(seen: Observation, ask: Questions) -> None:
     seen.groups = _numbers_of(ask.groups, _gid)
     seen.timer_enabled = any(os.path.islink("/etc/systemd/system/%s.wants/fstrim.timer" % target) for target in ("timers.target", "multi-user.target"))
     seen.timer_fault = _timer_fault()
+    seen.services_folder = _services_folder()
     seen.selinux = os.path.exists("/sys/fs/selinux/enforce")
     seen.strange_contexts = _strange_contexts(ask.contexts)
 

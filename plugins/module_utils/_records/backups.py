@@ -20,6 +20,7 @@ from typing import Dict, List, Sequence, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import make_private
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import erasures
@@ -97,9 +98,8 @@ def keep_device(run: Runner, seen: Observation, devno: str, erasing: bool = Fals
 
 def _begin(place: str) -> str:
     """An empty directory beside the backups. One that a killed module left is taken away: its name says that it is none."""
-    for directory in (os.path.dirname(erasures.DIRECTORY), erasures.DIRECTORY, place):
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        os.chmod(directory, 0o700)
+    for directory in (erasures.DIRECTORY, place):
+        make_private(directory)
         _sync(os.path.dirname(directory))
     temporary = os.path.join(place, ".unfinished")
     if os.path.lexists(temporary):

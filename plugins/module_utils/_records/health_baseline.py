@@ -10,7 +10,7 @@ import stat
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import make_private, replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Reading
 
 DIRECTORY = "/var/lib/plumbline/health"
@@ -97,7 +97,7 @@ def save_reading(key: str, kept: Sequence[Reading], drive: Health, now: int) -> 
     readings = [*kept[:1], *[*kept[1:], new][1 - MAX_READINGS :]]
     path = path_of_drive(key)
     try:
-        os.makedirs(DIRECTORY, mode=0o700, exist_ok=True)
+        make_private(DIRECTORY)
         replace_file(path, "".join(json.dumps(one._asdict(), sort_keys=True) + "\n" for one in readings), mode=0o600)
     except OSError as fault:
         raise PlumblineError("the reading could not be kept in %s: %s" % (path, fault.strerror or fault)) from fault

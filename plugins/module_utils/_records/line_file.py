@@ -14,6 +14,7 @@ import os
 from typing import Any, List, Mapping
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import make_private
 
 
 class LineFile:
@@ -23,9 +24,7 @@ class LineFile:
         """*busy*: what is told where another process has it."""
         self.path = path
         try:
-            directory = os.path.dirname(path)
-            for level in (os.path.dirname(directory), directory):
-                os.makedirs(level, mode=0o700, exist_ok=True)
+            make_private(os.path.dirname(path))
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as fault:
             raise PlumblineError("%s: records cannot be kept there: %s" % (path, fault.strerror or fault)) from fault

@@ -8,7 +8,7 @@ import os
 from typing import Iterator, Mapping, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import make_private, replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import keeping, kept_paths, persist_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import read_file, timer_is_active
@@ -49,10 +49,10 @@ def _write(texts: Mapping[str, str]) -> None:
     for path, text in texts.items():
         directory = os.path.dirname(path)
         if text:
-            private = path == kept_paths.STATE
-            os.makedirs(directory, mode=0o700 if private else 0o755, exist_ok=True)
-            if private:
-                os.chmod(directory, 0o700)
+            if path == kept_paths.STATE:
+                make_private(directory)
+            else:
+                os.makedirs(directory, mode=0o755, exist_ok=True)
             replace_file(path, text, mode=persist_files.MODES.get(path, 0o644))
         elif os.path.lexists(path):
             os.unlink(path)

@@ -473,6 +473,7 @@ RISK = {"volume": "data", "mount": "/a", "uuid": "u1", "option": "barrier=0", "a
 
 @pytest.fixture
 def record(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "HOME", str(tmp_path / "plumbline"))
     monkeypatch.setattr(accepted_risks, "ACCEPTED", str(tmp_path / "plumbline" / "accepted"))
     return tmp_path / "plumbline" / "accepted"
 
