@@ -22,7 +22,7 @@ nvme
 ext4
 crc32c_generic
 CONF
-# PostgreSQL is there for its tools.
+# A test makes its own cluster, where it wants one.
 mkdir -p "$root/etc/postgresql-common/createcluster.d"
 echo 'create_main_cluster = false' > "$root/etc/postgresql-common/createcluster.d/plumbline-lab.conf"
 # Nothing may start inside the build.

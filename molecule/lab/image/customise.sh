@@ -64,18 +64,22 @@ for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer man-db.
     prometheus.service prometheus-node-exporter.service prometheus-node-exporter-apt.timer \
     prometheus-node-exporter-ipmitool-sensor.timer prometheus-node-exporter-mellanox-hca-temp.timer \
     prometheus-node-exporter-nvme.timer prometheus-node-exporter-smartmon.timer \
-    postgresql.service systemd-networkd-wait-online.service systemd-pstore.service \
+    systemd-networkd-wait-online.service systemd-pstore.service \
     systemd-logind.service systemd-update-utmp.service systemd-update-utmp-runlevel.service systemd-random-seed.service \
     lvm2-monitor.service dev-hugepages.mount dev-mqueue.mount sys-kernel-tracing.mount sys-fs-fuse-connections.mount \
     getty@tty1.service serial-getty@ttyS0.service; do
     ln -sf /dev/null "$root/etc/systemd/system/$unit"
 done
-# systemd runs every generator at each boot and at each daemon-reload, which is half of the time of one. Only fstab's has something to do here.
+# systemd runs every generator at each boot and at each daemon-reload, which is half of the time of one. Only those of fstab and of PostgreSQL's
+# clusters have something to do here.
 mkdir -p "$root/etc/systemd/system-generators"
 for generator in "$root"/lib/systemd/system-generators/*; do
     name=${generator##*/}
-    [ "$name" = systemd-fstab-generator ] || ln -sf /dev/null "$root/etc/systemd/system-generators/$name"
+    case $name in systemd-fstab-generator | postgresql-generator) continue ;; esac
+    ln -sf /dev/null "$root/etc/systemd/system-generators/$name"
 done
+# Started by the test that is about it.
+chroot "$root" systemctl --quiet disable mariadb.service
 mkdir -p "$root/etc/systemd/journald.conf.d" "$root/etc/systemd/system.conf.d"
 printf '[Journal]\nStorage=volatile\n' > "$root/etc/systemd/journald.conf.d/plumbline-lab.conf"
 printf '[Manager]\nDefaultTimeoutStopSec=10s\n' > "$root/etc/systemd/system.conf.d/plumbline-lab.conf"
