@@ -10,16 +10,21 @@ import stat
 from typing import Collection, Dict, List, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mountinfo
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mount_numbers, parse_mountinfo
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import DIRECTORY_FLAGS, names_on_way, read_part, step_down
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import way_fault
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import owner_fault, way_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Part
 
 
 def live_mounts() -> Dict[str, Tuple[str, ...]]:
     """Mount points of block devices in our namespace, with their options."""
     return {mount.target: mount.options for mount in parse_mountinfo(sysfs.read_text("/proc/self/mountinfo"))}
+
+
+def numbered_mounts() -> Dict[int, Tuple[str, str]]:
+    """All mounts in our namespace by their numbers: (device number, mount point)."""
+    return parse_mount_numbers(sysfs.read_text("/proc/self/mountinfo"))
 
 
 def prepare_directory(path: str) -> List[str]:
@@ -48,27 +53,49 @@ def _freeze(path: str, parent: int) -> List[str]:
     except OSError as fault:
         raise PlumblineError("mount point %s is no directory: %s" % (path, fault.strerror or fault)) from fault
     try:
-        if os.fstat(fd).st_dev != os.fstat(parent).st_dev:
+        found, above = os.fstat(fd), os.fstat(parent)
+        movable = owner_fault(path, found.st_uid, Part(os.path.dirname(path), "directory", above.st_uid, stat.S_IMODE(above.st_mode)), (0, os.geteuid()))
+        if movable:
+            raise PlumblineError("mount point %s is not safe: %s" % (path, movable))
+        if found.st_dev != above.st_dev:
             raise PlumblineError("mount point %s is on another filesystem than its parent: something was mounted there since the plan; run again" % path)
         _check_empty(path, fd)
-        if file_ioctls.is_immutable(fd):
-            return []
-        try:
-            file_ioctls.set_immutable(fd)
-        except OSError as fault:
-            if fault.errno == errno.EROFS:
-                return []  # nothing can be written there anyway
-            if fault.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL):
-                raise PlumblineError("mount point %s could not be made immutable: %s" % (path, fault.strerror or fault)) from fault
-            return ["mount point %s cannot be made immutable on its filesystem; a database could write there while the volume is not mounted" % path]
+        frozen = file_ioctls.is_immutable(fd)
+        warnings = [] if frozen else _set_immutable(path, fd)
         try:
             _check_empty(path, fd)
+            _check_name(path, name, parent, found)
         except PlumblineError:
-            file_ioctls.set_immutable(fd, False)  # or nobody could empty it
+            if not frozen and not warnings:
+                with contextlib.suppress(OSError):  # nothing was set on a filesystem that is mounted read-only
+                    file_ioctls.set_immutable(fd, False)  # or nobody could empty it
             raise
-        return []
+        return warnings
     finally:
         os.close(fd)
+
+
+def _set_immutable(path: str, fd: int) -> List[str]:
+    """Returns a warning where the filesystem has no such attribute."""
+    try:
+        file_ioctls.set_immutable(fd)
+    except OSError as fault:
+        if fault.errno == errno.EROFS:
+            return []  # nothing can be written there anyway
+        if fault.errno not in (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL):
+            raise PlumblineError("mount point %s could not be made immutable: %s" % (path, fault.strerror or fault)) from fault
+        return ["mount point %s cannot be made immutable on its filesystem; a database could write there while the volume is not mounted" % path]
+    return []
+
+
+def _check_name(path: str, name: str, parent: int, held: os.stat_result) -> None:
+    """Nothing else came into the place of the directory while it was looked at: what is immutable now cannot be moved any more."""
+    try:
+        now = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        now = None
+    if now is None or (now.st_dev, now.st_ino) != (held.st_dev, held.st_ino):
+        raise PlumblineError("mount point %s was exchanged meanwhile; nothing was mounted; find out who did that, and run again" % path)
 
 
 def _check_empty(path: str, fd: int) -> None:

@@ -22,6 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import rep
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, Starter, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import UNMOUNT_FIRST, opposites, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import check_mount_point
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.device_links import BY_UUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import accepted_risks
 
 _GENERATED = "/run/systemd/generator"
@@ -116,7 +117,7 @@ def apply_mounts(
             if mount["path"] not in live:
                 if _inside(mount, mounts):
                     warnings += mount_point.prepare_directory(mount["path"])
-                _mount(run, mount["path"])
+                _mount(run, mount["path"], mount["uuid"])
                 changed = True
             changed |= _own(mount)
     except BaseException:
@@ -171,18 +172,32 @@ def _read_file(path: str) -> str:
         return ""
 
 
-def _mount(run: Runner, path: str) -> None:
-    """Mount what fstab has for a path, and see that the kernel has it at exactly that path. Raises PlumblineError."""
-    before = set(mount_point.live_mounts())
+def _mount(run: Runner, path: str, uuid: str) -> None:
+    """Mount what fstab has for a path, and see that the kernel has it at exactly that path. Raises PlumblineError.
+
+    A mount is told by its number: its mount point may have been one before, and then the new mount lies over the old one.
+    """
+    before = mount_point.numbered_mounts()
     must_succeed(run(["mount", path]), "%s could not be mounted" % path)
-    after = mount_point.live_mounts()
-    if path in after:
+    devno = _devno_of(uuid)
+    new = {number: one for number, one in mount_point.numbered_mounts().items() if number not in before}
+    strays = {number: target for number, (device, target) in new.items() if device == devno and target != path}
+    if path in mount_point.live_mounts() and not strays:
         return
-    strays = sorted(set(after) - before)
-    for stray in strays:
-        run(["umount", stray])
-    where = ", ".join(strays) or "nowhere"
-    raise PlumblineError("%s was mounted, and the kernel shows the mount at %s: the way to it was changed meanwhile; it was unmounted again" % (path, where))
+    for target in strays.values():
+        run(["umount", target])
+    left = sorted(target for number, target in strays.items() if number in mount_point.numbered_mounts())
+    where = ", ".join(sorted(strays.values())) or "nowhere"
+    end = "it could not be unmounted from %s: do that by hand" % ", ".join(left) if left else "it was unmounted again" if strays else "look at the kernel's log"
+    raise PlumblineError("%s was mounted, and the kernel shows the mount at %s: the way to it was changed meanwhile; %s" % (path, where, end))
+
+
+def _devno_of(uuid: str) -> str:
+    """The device number of a filesystem, by udev's link; empty where there is none."""
+    try:
+        return sysfs.devno(os.stat(BY_UUID + uuid).st_rdev)
+    except OSError:
+        return ""
 
 
 def _tell_systemd(run: Runner, start: Starter, changed: bool, enable_timer: bool) -> Callable[[], None]:

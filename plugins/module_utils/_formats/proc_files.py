@@ -32,6 +32,12 @@ def parse_mountinfo(text: str, here: bool = True) -> List[Mount]:
     return mounts
 
 
+def parse_mount_numbers(text: str) -> Dict[int, Tuple[str, str]]:
+    """The number of each mount in mountinfo, proc(5) → (device number, mount point). A number is that of one mount as long as it is there."""
+    rows = (line.split(" ") for line in text.split("\n"))
+    return {int(words[0]): (words[2], unescape(words[4])) for words in rows if len(words) >= 6 and words[0].isdigit()}
+
+
 def parse_btrfs_mounts(text: str) -> List[Tuple[str, Mount]]:
     """Mounts of Btrfs in mountinfo, which have a device number of no device: (the device that the kernel names, the mount without a number)."""
     found = []

@@ -38,6 +38,17 @@ def check_mount_point(raw: object, where: str) -> str:
     return raw
 
 
+def owner_fault(path: str, owner: int, above: Part, trusted: Collection[int] = (0,)) -> str:
+    """Why a mount point that is there could be moved by its own owner; empty where it could not.
+
+    A sticky directory, and one of somebody else's, keeps nobody from moving what is his own, inode(7). In a directory of root's alone nobody moves anything.
+    """
+    if owner in trusted or (above.owner in trusted and not above.mode & 0o022):
+        return ""
+    text = "%s belongs to user %d, who can put something else in its place, since %s is not root's alone; wanted root as its owner: chown root %s"
+    return text % (path, owner, above.path, path)
+
+
 def way_fault(way: Sequence[Part], mounted: Collection[str], trusted: Collection[int] = (0,)) -> str:
     """Why a mount point below these directories could be moved by somebody else; empty where nobody but *trusted* can.
 

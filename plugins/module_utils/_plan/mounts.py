@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import as_yaml
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import UNMOUNT_FIRST, option_drift, wants_unmount
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import way_fault
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import owner_fault, way_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.device_links import BY_UUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Node, Observation, Part
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import StackPlan
@@ -164,6 +164,8 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Optio
             plan.refusals.append("%s: mount point %s is the root of another filesystem [mounted]; unmount it, or name another" % (name, path))
         elif state.entries:
             plan.refusals.append("%s: mount point %s holds %d entries, which the mount would hide; empty it or name another" % (name, path, state.entries))
+        elif way and not fault and owner_fault(path, state.owner, way[-1]):
+            plan.refusals.append("%s: mount point %s is not safe: %s [mount_point]" % (name, path, owner_fault(path, state.owner, way[-1])))
     for what, word, known in (("owner", volume.owner, seen.users), ("group", volume.group, seen.groups)):
         if word and word not in known:
             plan.refusals.append("%s: %s '%s' of volume '%s' is not known to this host; create it first" % (name, what, word, volume.name))

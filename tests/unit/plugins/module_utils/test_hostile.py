@@ -17,7 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import tool_output
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, mount_path, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import mount_path as judge_mount_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import way_fault
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import owner_fault, way_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Part, PathState
@@ -297,12 +297,83 @@ def test_no_descriptor_stays_open(tmp_path, frozen):
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_mount_that_lands_elsewhere_is_taken_away_again(monkeypatch):
-    calls, live = [], [{"/": ("rw",)}, {"/": ("rw",), "/etc/cron.d": ("rw",)}]
-    monkeypatch.setattr(mount_point, "live_mounts", lambda: live.pop(0))
-    with pytest.raises(PlumblineError, match=r"/data01 was mounted, and the kernel shows the mount at /etc/cron\.d: the way to it was changed meanwhile"):
-        mounts._mount(lambda argv: calls.append(tuple(argv)) or (0, "", ""), "/data01")
-    assert calls == [("mount", "/data01"), ("umount", "/etc/cron.d")]
+class Mounts:
+    """The mounts of a host by their numbers. A mount of our device (253:0) lands at *lands*; others mount 8:1 meanwhile."""
+
+    def __init__(self, monkeypatch, lands, stubborn=False):
+        self.table = {1: ("8:1", "/"), 2: ("8:2", "/etc/cron.d")}
+        self.lands, self.stubborn, self.calls = lands, stubborn, []
+        monkeypatch.setattr(mount_point, "numbered_mounts", lambda: dict(self.table))
+        monkeypatch.setattr(mount_point, "live_mounts", lambda: {target: ("rw",) for _device, target in self.table.values()})
+        monkeypatch.setattr(mounts, "_devno_of", {"u1": "253:0"}.get)
+
+    def run(self, argv):
+        self.calls.append(tuple(argv))
+        if argv[0] == "mount":
+            self.table.update({number: ("253:0", target) for number, target in enumerate(self.lands, 10)})
+            self.table[20] = ("8:3", "/somebody/else")
+        elif not self.stubborn:
+            self.table.pop(max(number for number, (_device, target) in self.table.items() if target == argv[1]))
+        return 0, "", ""
+
+
+@pytest.mark.parametrize("lands", [["/etc/cron.d"], ["/data01", "/etc/cron.d"], ["/new/place"]])
+def test_a_mount_that_lands_elsewhere_is_taken_away_again(monkeypatch, lands):
+    """Also where it lies over another mount, and where something is mounted at the right place as well. What others mount meanwhile is left alone."""
+    host = Mounts(monkeypatch, lands)
+    before, stray = dict(host.table), lands[-1]
+    with pytest.raises(PlumblineError, match=rf"kernel shows the mount at {stray}: the way to it was changed meanwhile; it was unmounted again"):
+        mounts._mount(host.run, "/data01", "u1")
+    assert host.calls == [("mount", "/data01"), ("umount", stray)]
+    assert {number: one for number, one in host.table.items() if one[0] != "253:0"} == {**before, 20: ("8:3", "/somebody/else")}
+
+
+def test_a_stray_mount_that_stays_is_told(monkeypatch):
+    host = Mounts(monkeypatch, ["/etc/cron.d"], stubborn=True)
+    with pytest.raises(PlumblineError, match=r"it could not be unmounted from /etc/cron\.d: do that by hand"):
+        mounts._mount(host.run, "/data01", "u1")
+
+
+def test_a_mount_that_lands_nowhere_unmounts_nothing(monkeypatch):
+    host = Mounts(monkeypatch, [])
+    with pytest.raises(PlumblineError, match="shows the mount at nowhere"):
+        mounts._mount(host.run, "/data01", "u1")
+    assert host.calls == [("mount", "/data01")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="wants two users")
+@pytest.mark.parametrize(("owner", "mode", "refused"), [(61001, 0o1777, True), (0, 0o1777, False), (61001, 0o755, False)])
+def test_a_mount_point_of_another_user_below_a_sticky_folder(tmp_path, frozen, owner, mode, refused):
+    """Its owner could move it away before it is immutable, or where nothing can be. Below a folder of root's alone nobody moves it."""
+    above, path = tmp_path / "shared", tmp_path / "shared" / "data"
+    path.mkdir(parents=True)
+    os.chmod(above, mode)
+    os.chown(path, owner, owner)
+    assert bool(owner_fault(str(path), owner, Part(str(above), "directory", 0, mode))) == refused
+    if refused:
+        with pytest.raises(PlumblineError, match=r"is not safe: .* belongs to user 61001, .* chown root"):
+            mount_point.prepare_directory(str(path))
+    else:
+        mount_point.prepare_directory(str(path))
+    assert frozen == ([] if refused else [str(path)])
+
+
+@pytest.mark.parametrize("exchanged", ["moved", "gone"])
+def test_a_mount_point_that_is_exchanged_while_it_is_looked_at(tmp_path, monkeypatch, exchanged):
+    path, wishes = tmp_path / "m", []
+
+    def late(_fd, wish=True):
+        wishes.append(wish)
+        if wish:
+            os.rename(path, tmp_path / "away")
+            if exchanged == "moved":
+                path.mkdir()
+
+    monkeypatch.setattr(file_ioctls, "is_immutable", lambda _fd: False)
+    monkeypatch.setattr(file_ioctls, "set_immutable", late)
+    with pytest.raises(PlumblineError, match="was exchanged meanwhile; nothing was mounted"):
+        mount_point.prepare_directory(str(path))
+    assert wishes == [True, False]
 
 
 @pytest.mark.parametrize("mounted", [False, True])

@@ -1096,6 +1096,13 @@ def test_fstab_clash(host, source):
         (PathState(True, False, symlink="/mnt"), "pgdata: mount point /data01 is a symbolic link to /mnt; wanted an empty directory or nothing"),
         (PathState(True, False), "pgdata: mount point /data01 is no directory; wanted an empty directory or nothing"),
         (
+            PathState(True, True, owner=1000, mode="0755", way=(Part("/", "directory", 0, 0o1777),)),
+            (
+                "pgdata: mount point /data01 is not safe: /data01 belongs to user 1000, who can put something else in its place, since / is not root's alone; "
+                "wanted root as its owner: chown root /data01 [mount_point]"
+            ),
+        ),
+        (
             PathState(True, True, fault="Input/output error"),
             "pgdata: mount point /data01 could not be read: Input/output error [unreadable]; look at the kernel's log and at what lies there, and run again",
         ),
