@@ -25,7 +25,10 @@ options:
     choices: [present, absent]
     default: present
   textfile:
-    description: The directory of node_exporter's textfile collector. It must exist. If empty, no metrics are written.
+    description:
+      - The directory of node_exporter's textfile collector. It must exist. If empty, no metrics are written.
+      - A directory that belongs to a user other than root is written to as that user. A directory is refused if somebody else could put another
+        one in its place, for example because a directory above it can be written to by a group.
     type: path
     default: /var/lib/prometheus/node-exporter
   interval:
@@ -97,6 +100,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import Member
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.folders import open_folder
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import install, program, unit_files
@@ -108,13 +112,25 @@ def check_options(params):
     read_options(params, 0)
     if not 1 <= params["interval"] <= 1440:
         raise PlumblineError("interval: %d; wanted 1 to 1440 minutes" % params["interval"])
-    if params["textfile"] and not os.path.isdir(params["textfile"]):
-        raise PlumblineError(
-            "textfile: %s is not there; install node_exporter (Debian: prometheus-node-exporter), or name the directory that its option"
-            " --collector.textfile.directory has" % params["textfile"]
-        )
+    if params["textfile"]:
+        check_textfile(params["textfile"])
     if not unit_files.can_be_watched(unit_files.SmartdLine(params["mail"] or "-")):
         raise PlumblineError("mail: '%s' does not fit; wanted an address without blanks" % params["mail"])
+
+
+def check_textfile(path):
+    """The metrics are written there by root. Whoever could exchange the folder would decide where."""
+    if not os.path.isdir(path):
+        raise PlumblineError(
+            "textfile: %s is not there; install node_exporter (Debian: prometheus-node-exporter), or name the directory that its option"
+            " --collector.textfile.directory has" % path
+        )
+    if not unit_files.can_be_watched(unit_files.SmartdLine(path)):
+        raise PlumblineError("textfile: '%s' holds a character that cannot stand in a unit of systemd; wanted letters, digits and / . _ : , = + @ -" % path)
+    try:
+        os.close(open_folder(path).fd)
+    except OSError as fault:
+        raise PlumblineError("textfile: %s cannot be used: %s" % (path, fault.strerror or fault)) from fault
 
 
 def smartd_lines(params):

@@ -28,7 +28,7 @@ MASK = (
     "systemctl stop smartmontools; rm -r /etc/systemd/system/smartmontools.service.d; "
     "ln -sf /dev/null /etc/systemd/system/smartmontools.service; ln -sf /dev/null /etc/systemd/system/smartd.service; systemctl daemon-reload"
 )
-OURS = "ls -d /usr/local/lib/plumbline /etc/systemd/system/plumbline-monitor.* /etc/systemd/system/*.wants/plumbline-monitor.* {metrics} {record} 2>/dev/null"
+OURS = "ls -d /var/lib/plumbline/monitor /etc/systemd/system/plumbline-monitor.* /etc/systemd/system/*.wants/plumbline-monitor.* {metrics} {record} 2>/dev/null"
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,65 @@ def test_it_is_put_there_once_and_taken_back(harness: Harness, drives: Bench) ->
     assert monitor(harness, state="absent")["changed"] and left_over(harness) == "" and harness.must("cat /etc/smartd.conf") == conf
     assert not monitor(harness, state="absent")["changed"]
     assert "plumbline" not in harness.run("systemctl list-units --all 'plumbline-monitor*'; systemctl list-unit-files 'plumbline-monitor*'")[1]
+
+
+# What the user of Debian's node_exporter can do: its folder lies in one that belongs to that user.
+OWN = "runuser -u prometheus -- sh -ec 'cd /var/lib/prometheus; mv node-exporter kept; {do}'"
+BACK = "cd /var/lib/prometheus; rm -rf node-exporter; mv kept node-exporter"
+
+
+@pytest.mark.parametrize(
+    ("do", "told"),
+    [
+        pytest.param("ln -s /etc/cron.d node-exporter", "node-exporter is a symbolic link, and /var/lib/prometheus belongs to user prometheus", id="link"),
+        pytest.param("mkdir node-exporter; ln -s /etc/shadow node-exporter/plumbline.prom", "", id="own-folder-with-a-link"),
+        pytest.param("mkdir node-exporter; mkfifo node-exporter/plumbline.prom", "", id="own-folder-with-a-fifo"),
+        pytest.param("mkdir node-exporter; chmod 0777 node-exporter", "it can be written to by everybody", id="folder-of-everybody"),
+    ],
+)
+def test_node_exporters_user_makes_root_write_nowhere_else(harness: Harness, drives: Bench, do: str, told: str) -> None:
+    """The folder is exchanged after the monitor was set up. The program, a second run and the way back follow nobody, wait for nobody, and show nothing."""
+    monitor(harness, smartd=False)
+    shadow = harness.must("stat -c '%u %g %a %i %Y' /etc/shadow; sha256sum /etc/shadow")
+    harness.must(OWN.format(do=do))
+    try:
+        now = harness.must("sleep 1; date +%s").strip()
+        code, _out, _err = harness.run("timeout 120 systemctl start plumbline-monitor.service")
+        assert code == (1 if told else 0) and told in harness.must("journalctl -b -u plumbline-monitor.service -n 5 -o cat")
+        absent = harness.module("monitor", {"state": "absent"}, timeout=120)
+        assert "root:" not in json.dumps(absent), "the text of another file came back"
+        assert not absent["failed"] or told in said(absent)
+        assert harness.must(f"find / -xdev -name 'plumbline.prom*' -newermt @{now} -not -path '/var/lib/prometheus/*'") == ""
+        assert harness.must("stat -c '%u %g %a %i %Y' /etc/shadow; sha256sum /etc/shadow") == shadow
+        assert harness.run(f"find /var/lib/prometheus/ -user root -newermt @{now} -type f")[1] == "", "root wrote in a folder of somebody else's"
+    finally:
+        harness.must(BACK)
+        monitor(harness, state="absent")
+    assert left_over(harness) == ""
+
+
+def test_the_program_sees_in_its_sandbox_what_it_sees_without(harness: Harness, drives: Bench) -> None:
+    """A sandbox has mounts of its own, all of them read-only: no finding may come of that."""
+    monitor(harness, smartd=False)
+    try:
+        wanted = {"ProtectSystem": "strict", "PrivateTmp": "yes", "NoNewPrivileges": "yes", "ProtectHome": "read-only"}
+        shown = dict(line.split("=", 1) for line in harness.must("systemctl show plumbline-monitor.service").splitlines() if "=" in line)
+        assert {name: shown[name] for name in wanted} == wanted
+        inside = [line for line in read_now(harness).splitlines() if "seconds" not in line and "time" not in line]
+        harness.must("python3 -I /var/lib/plumbline/monitor/monitor.pyz /var/lib/plumbline/monitor/monitor.json")
+        assert [line for line in harness.must(f"cat {METRICS}").splitlines() if "seconds" not in line and "time" not in line] == inside
+    finally:
+        monitor(harness, state="absent")
+
+
+def test_the_program_of_an_earlier_release_goes(harness: Harness, drives: Bench) -> None:
+    monitor(harness, smartd=False)
+    record = "/var/lib/plumbline/monitor/files.json"
+    old = "/usr/local/lib/plumbline/monitor.pyz"
+    harness.must(f"mkdir -p /usr/local/lib/plumbline; touch {old}; sed -i 's#\"files\": \\[#&\"{old}\",#' {record}")
+    assert monitor(harness, smartd=False)["changed"] and harness.run("ls /usr/local/lib/plumbline")[0] != 0
+    monitor(harness, state="absent")
+    assert left_over(harness) == ""
 
 
 def test_what_is_refused(harness: Harness, drives: Bench) -> None:

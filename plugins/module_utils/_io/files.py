@@ -11,9 +11,11 @@ import os
 import re
 import stat
 import time
-from typing import Any, Optional
+from typing import Any, Iterator, NamedTuple, Optional
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.folders import OURSELVES, Folder, open_folder, user_name
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import step_down
 
 HOME = "/var/lib/plumbline"  # what this collection keeps on a host
 
@@ -25,63 +27,148 @@ def make_private(directory: str) -> None:
     changed. Elsewhere, where an option names the place, only the folder itself is ours.
     """
     inside = (directory + "/").startswith(HOME + "/")
-    levels = [HOME]
-    for name in directory[len(HOME) :].split("/") if inside else ():
-        levels += [os.path.join(levels[-1], name)] if name else []
-    for level in levels if inside else [directory]:
-        os.makedirs(level, mode=0o700, exist_ok=True)
-        found = os.lstat(level)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-            raise OSError(errno.EPERM, "%s is no directory of root's own; find out who made it, and remove it" % level, level)
-        if stat.S_IMODE(found.st_mode) != 0o700:
-            os.chmod(level, 0o700)
+    above = os.path.dirname(HOME if inside else directory)
+    os.makedirs(above, mode=0o755, exist_ok=True)
+    holder = open_folder(above)
+    fd = holder.fd
+    try:
+        if holder.user != OURSELVES:
+            raise OSError(errno.EACCES, "%s belongs to user %s; wanted a folder of root's" % (above, user_name(holder.user)), above)
+        for name in directory[len(above) :].split("/"):
+            if name:
+                fd = _own(fd, name, directory)
+    finally:
+        os.close(fd)
+
+
+def _own(above: int, name: str, path: str) -> int:
+    """The descriptor of a folder of ours in the one that *above* is of, which is closed."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=above)
+        os.fsync(above)
+    fd = step_down(above, name)
+    found = os.fstat(fd)
+    if found.st_uid != os.geteuid():
+        os.close(fd)
+        raise OSError(errno.EACCES, "%s in the way to %s belongs to user %s; find out why, and remove it" % (name, path, user_name(found.st_uid)), path)
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        os.fchmod(fd, 0o700)
+    return fd
+
+
+class FilePlace(NamedTuple):
+    """Where a file is or will be: the folder, held open, and the name in it."""
+
+    folder: Folder
+    name: str
+
+
+@contextlib.contextmanager
+def find_place(path: str) -> Iterator[FilePlace]:
+    """The folder of a file. A link in the file's own place is followed where root alone could have made it, and never elsewhere. Raises OSError."""
+    for _link in range(40):
+        folder = open_folder(os.path.dirname(path) or "/")
+        name = os.path.basename(path)
+        try:
+            found = _entry(folder.fd, name)
+            if not (folder.trusted and found and stat.S_ISLNK(found.st_mode)):
+                yield FilePlace(folder, name)
+                return
+            path = os.path.join(os.path.dirname(path), os.readlink(name, dir_fd=folder.fd))
+        finally:
+            os.close(folder.fd)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+
+
+def _entry(fd: int, name: str) -> Optional[os.stat_result]:
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 def replace_file(path: str, text: str, mode: int = 0o644) -> None:
-    """Replace a file in one step, keeping owner, mode and SELinux label of the one that is there."""
-    path = os.path.realpath(path)
-    temporary = "%s.plumbline-%d" % (path, os.getpid())
-    try:
-        found: Optional[os.stat_result] = os.stat(path)
-    except FileNotFoundError:
-        found = None
-    _remove_leftovers(path)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    """Replace a file in one step. Owner, mode and SELinux label of a regular file of root's that is there are kept. Raises OSError.
+
+    In a folder that somebody else can change nothing is followed, and what is there is no model. A folder of another user's is written to as that user.
+    """
+    writer = os.getpid()
+    with find_place(path) as place:
+        fd, name = place.folder.fd, place.name
+        found = _entry(fd, name) if place.folder.trusted else None
+        model = found if found and stat.S_ISREG(found.st_mode) and found.st_uid in (0, os.geteuid()) else None
+        place.folder.act(lambda: _replace_in(fd, name, text, mode, model, writer))
+
+
+def _replace_in(folder: int, name: str, text: str, mode: int, model: Optional[os.stat_result], writer: int) -> None:
+    _remove_leftovers(folder, name, writer)
+    temporary = "%s.plumbline-%d" % (name, writer)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
     try:
         with os.fdopen(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as handle:
             handle.write(text)
             handle.flush()
-            os.fchmod(fd, stat.S_IMODE(found.st_mode) if found else mode)
-            if found:
-                os.fchown(fd, found.st_uid, found.st_gid)
-                _copy_label(path, temporary)
+            os.fchmod(fd, stat.S_IMODE(model.st_mode) if model else mode)
+            if model:
+                os.fchown(fd, model.st_uid, model.st_gid)
+                _copy_label(folder, name, fd)
             os.fsync(fd)
-        os.rename(temporary, path)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):  # what went wrong first is what is told
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=folder)
         raise
-    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    os.fsync(folder)
 
 
-def _remove_leftovers(path: str) -> None:
+def _remove_leftovers(folder: int, name: str, writer: int) -> None:
     """Remove what a run that was killed has left beside a file: a new text that nobody has seen. Of a run that lives it is left alone."""
-    home, name = os.path.split(path)
     left = re.compile(re.escape(name) + r"\.plumbline-([0-9]+)")
-    for entry in os.listdir(home):
+    for entry in os.listdir(folder):
         found = left.fullmatch(entry)
-        if found and (int(found.group(1)) == os.getpid() or not os.path.exists("/proc/" + found.group(1))):
+        if found and (int(found.group(1)) == writer or not os.path.exists("/proc/" + found.group(1))):
             with contextlib.suppress(OSError):
-                os.unlink(os.path.join(home, entry))
+                os.unlink(entry, dir_fd=folder)
 
 
-def _copy_label(source: str, target: str) -> None:
+def _copy_label(folder: int, name: str, target: int) -> None:
     with contextlib.suppress(OSError):  # no SELinux here
-        os.setxattr(target, "security.selinux", os.getxattr(source, "security.selinux"))
+        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.setxattr(target, "security.selinux", os.getxattr(source, "security.selinux"))
+        finally:
+            os.close(source)
+
+
+def remove_file(path: str) -> bool:
+    """Remove a file, a link or a FIFO, whatever it is. Nothing is followed or opened. Returns whether there was one. Raises OSError."""
+    try:
+        folder = open_folder(os.path.dirname(path))
+    except FileNotFoundError:
+        return False
+    name = os.path.basename(path)
+    try:
+        if _entry(folder.fd, name) is None:
+            return False
+        folder.act(lambda: os.unlink(name, dir_fd=folder.fd))
+    finally:
+        os.close(folder.fd)
+    return True
+
+
+def read_root_file(path: str) -> Optional[str]:
+    """The text of a regular file in a folder that root alone can change; None where there is none. Raises OSError where it is anything else."""
+    try:
+        with find_place(path) as place:
+            if not place.folder.trusted:
+                raise OSError(errno.EACCES, "others than root can put something else in its place; it is not read", path)
+            fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.folder.fd)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(fd, encoding="utf-8", errors="surrogateescape", newline="") as handle:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", path)
+        return handle.read()
 
 
 def read_json(path: str) -> Any:

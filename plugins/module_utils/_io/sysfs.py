@@ -59,10 +59,10 @@ def read_block_devices() -> Observation:
     return Observation(nodes=read_nodes())
 
 
-def read_mounted_devices() -> Observation:
-    """The block devices, what is mounted of them in any mount namespace, and the options in force there."""
+def read_mounted_devices(process: str = "self") -> Observation:
+    """The block devices, what is mounted of them in any mount namespace, and the options in force there; see read_mounts()."""
     seen = read_block_devices()
-    seen.mounts = read_mounts()
+    seen.mounts = read_mounts(process)
     seen.in_force = read_in_force(seen.nodes, seen.mounts)
     return seen
 
@@ -260,10 +260,13 @@ def claims_of_link(path: str) -> Tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def read_mounts() -> List[Mount]:
-    """Mounts of block devices in every mount namespace that a process lives in; our own first."""
-    mounts = parse_mountinfo(read_text("/proc/self/mountinfo"))
-    seen = {_namespace("self")}
+def read_mounts(process: str = "self") -> List[Mount]:
+    """Mounts of block devices in every mount namespace that a process lives in; those that *process* sees first.
+
+    A sandbox of systemd is a namespace of its own, in which all mounts are read-only. Who runs in one looks with the eyes of process 1.
+    """
+    mounts = parse_mountinfo(read_text("/proc/%s/mountinfo" % process))
+    seen = {_namespace(process), _namespace("self")}
     for name in os.listdir("/proc"):
         space = _namespace(name) if name.isdigit() else ""
         if space and space not in seen:

@@ -9,7 +9,7 @@ import tempfile
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, replace_file, write_json
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import make_private, read_json, read_root_file, remove_file, replace_file, write_json
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import unit_files
 
@@ -17,6 +17,7 @@ RECORD = "/var/lib/plumbline/monitor/files.json"  # what was written where; "bef
 _SMARTD_CONFS = ("/etc/smartmontools/smartd.conf", "/etc/smartd.conf")  # Fedora and RHEL; Debian and SUSE
 _SMARTD_UNITS = ("smartmontools.service", "smartd.service")
 _UNIT_HOMES = ("/etc/systemd/system", "/lib/systemd/system", "/usr/lib/systemd/system")
+_METRICS = "the metrics of the last reading\n"  # in their place, in the diff
 _ALERT = "/usr/share/smartmontools/smartd-runner"  # Debian's: runs what is in /etc/smartmontools/run.d
 
 
@@ -46,11 +47,10 @@ def prove_smartd(run: Runner, smartd: str, text: str) -> None:
 
 
 def _text_of(path: str) -> Optional[str]:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as handle:
-            return handle.read()
-    except FileNotFoundError:
-        return None
+    """What is there of a file of the monitor. What lies in node_exporter's folder is not opened: others may have put anything there."""
+    if os.path.basename(path) == unit_files.METRICS_FILE:
+        return _METRICS if os.path.lexists(path) else None
+    return read_root_file(path)
 
 
 def apply_files(run: Runner, texts: Mapping[str, str], outputs: Sequence[str], check_mode: bool) -> MonitorChange:
@@ -116,14 +116,18 @@ def _save(record: _Record) -> None:
 def _write(stale: Mapping[str, Optional[str]]) -> None:
     for path, text in stale.items():
         try:
-            if text is not None:
-                os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-                replace_file(path, text)
-            elif os.path.lexists(path):
-                os.unlink(path)
-                if os.path.dirname(path) == unit_files.HOME:
+            home = os.path.dirname(path)
+            if text is None:
+                remove_file(path)
+                if home == unit_files.OLD_HOME:
                     with contextlib.suppress(OSError):
-                        os.rmdir(unit_files.HOME)  # ours, where nothing else was put there
+                        os.rmdir(home)  # ours, where nothing else was put there
+                continue
+            if home == unit_files.HOME:
+                make_private(home)
+            else:
+                os.makedirs(home, mode=0o755, exist_ok=True)
+            replace_file(path, text)
         except OSError as fault:
             raise PlumblineError("%s could not be written: %s" % (path, fault.strerror or fault)) from fault
 

@@ -45,7 +45,7 @@ def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostRead
     nodes, _names = find_disks([], True)
     means = DriveMeans(shutil.which, settings["timeout"])
     health = read_health(means, nodes, settings, read_options(settings, now), everything=True, keep=True)
-    seen = observe(bound_runner(_Host, _TOOL_SECONDS), Questions(everything=True, prove=False, guards=False))
+    seen = observe(bound_runner(_Host, _TOOL_SECONDS), Questions(everything=True, prove=False, guards=False, process="1"))
     return HostReading(
         when=now,
         seconds=time.monotonic() - begin,
@@ -93,7 +93,16 @@ def main(arguments: List[str]) -> int:
         sys.stderr.write(fault.msg + "\n")
         text, code = failure_text(now, time.monotonic() - begin), 1
     except Exception:  # the old metrics must not go on saying that all is well
-        replace_file(settings["textfile"], failure_text(now, time.monotonic() - begin))
+        _put(settings["textfile"], failure_text(now, time.monotonic() - begin))
         raise
-    replace_file(settings["textfile"], text)
-    return code
+    return code if _put(settings["textfile"], text) else 1
+
+
+def _put(path: str, text: str) -> bool:
+    """Put the metrics in their place. Returns whether that was possible; why not is written to the journal."""
+    try:
+        replace_file(path, text)
+    except OSError as fault:
+        sys.stderr.write("%s could not be written: %s\n" % (path, fault.strerror or fault))
+        return False
+    return True

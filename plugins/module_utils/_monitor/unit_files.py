@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from typing import Any, List, Mapping, NamedTuple, Sequence
 
-HOME = "/usr/local/lib/plumbline"
+HOME = "/var/lib/plumbline/monitor"  # where root alone can exchange the program that root runs
+OLD_HOME = "/usr/local/lib/plumbline"  # of earlier commits: on many hosts the group staff can write to /usr/local/lib
 PROGRAM = HOME + "/monitor.pyz"
 SETTINGS = HOME + "/monitor.json"
 SERVICE = "/etc/systemd/system/plumbline-monitor.service"
@@ -26,6 +28,16 @@ ExecStart={python} -I {program} {settings}
 Nice=19
 IOSchedulingClass=idle
 TimeoutStartSec=15min
+# It reads drives and the host's storage, so it is root. It writes the metrics, its own records, and the locks of LVM and of the lease.
+ProtectSystem=strict
+ReadWritePaths=-{textfile} -{records} /run
+ProtectHome=read-only
+PrivateTmp=yes
+NoNewPrivileges=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
 """
 _TIMER = """{mark}
 [Unit]
@@ -52,7 +64,8 @@ class SmartdLine(NamedTuple):
 
 def unit_texts(python: str, minutes: int, settings: Mapping[str, Any]) -> Mapping[str, str]:
     """Path → text of the units and of the program's settings."""
-    words = {"mark": MARK, "python": python, "program": PROGRAM, "settings": SETTINGS, "minutes": minutes}
+    words = {"mark": MARK, "python": python, "program": PROGRAM, "settings": SETTINGS, "minutes": minutes, "records": posixpath.dirname(HOME)}
+    words["textfile"] = posixpath.dirname(settings["textfile"])
     return {
         SETTINGS: json.dumps(settings, indent=1, sort_keys=True) + "\n",
         SERVICE: _SERVICE.format(**words),

@@ -30,11 +30,11 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions i
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
 
 
-def read_btrfs_mounts(seen: Observation, names: Mapping[str, str]) -> None:
-    """The mounts of Btrfs, each on all of its devices, and which devices belong together."""
+def read_btrfs_mounts(seen: Observation, names: Mapping[str, str], process: str) -> None:
+    """The mounts of Btrfs that a process sees, each on all of its devices, and which devices belong together."""
     for members in sysfs.read_btrfs(names):
         seen.members.update((devno, members) for devno in members)
-    for source, mount in proc_files.parse_btrfs_mounts(sysfs.read_text("/proc/self/mountinfo")):
+    for source, mount in proc_files.parse_btrfs_mounts(sysfs.read_text("/proc/%s/mountinfo" % process)):
         devno = devno_of_path(source, names)
         seen.mounts += [mount._replace(devno=one) for one in seen.members.get(devno, (devno,)) if one]
 

@@ -122,7 +122,7 @@ def read_host(seen: Observation, ask: Questions) -> None:
     seen.fstab_fault, seen.kernel_lacks = _fstab_fault(), _kernel_lacks()
     names = {vg: _what_has_the_name(vg) for vg, _lv in ask.volumes}
     seen.taken_names = {vg: what for vg, what in names.items() if what}
-    seen.covers = proc_files.parse_covers(sysfs.read_text("/proc/self/mountinfo"))
+    seen.covers = proc_files.parse_covers(sysfs.read_text("/proc/%s/mountinfo" % ask.process))
     seen.accepted = accepted_risks.load_accepted()
     seen.making = begun.load_making()
     for path in ask.mounts:

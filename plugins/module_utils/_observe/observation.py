@@ -39,7 +39,7 @@ def observe(run: Runner, ask: Questions) -> Observation:
 
 
 def _read(run: Runner, ask: Questions) -> Observation:
-    seen = sysfs.read_mounted_devices()
+    seen = sysfs.read_mounted_devices(ask.process)
     names = {node.name: devno for devno, node in seen.nodes.items()}
     seen.tools = find_known_tools()
     seen.distribution = proc_files.parse_os_release(sysfs.read_text("/etc/os-release") or sysfs.read_text("/usr/lib/os-release"))
@@ -48,7 +48,7 @@ def _read(run: Runner, ask: Questions) -> Observation:
         seen.led_to.update((base + link, names[name]) for link, name in sysfs.read_links(base).items() if name in names)
     seen.swaps = [devno for devno in (devno_of_path(path, names) for path in proc_files.parse_swaps(sysfs.read_text("/proc/swaps"))) if devno]
     seen.fstab = proc_files.parse_fstab(sysfs.read_text("/etc/fstab"))
-    read_btrfs_mounts(seen, names)
+    read_btrfs_mounts(seen, names, ask.process)
     find_named_devices(seen, ask, names)
     read_maps(run, seen)
     follow_bcache(seen, names)

@@ -25,4 +25,5 @@ class Questions(NamedTuple):
     everything: bool = False
     overrides: Tuple[Override, ...] = ()  # the operator's own geometry
     proofs: Tuple[str, ...] = ()  # stacks whose last proof is asked for
+    process: str = "self"  # whose mounts are those of the host
     health: bool = False  # whether the last readings of the drives' health are asked for

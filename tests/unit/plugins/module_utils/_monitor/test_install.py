@@ -22,7 +22,7 @@ class Host:
 
     def __init__(self, root, monkeypatch):
         self.root, self.told, self.active, self.enabled = root, [], set(), set()
-        for name in ("PROGRAM", "SETTINGS", "SERVICE", "TIMER", "HOME"):
+        for name in ("PROGRAM", "SETTINGS", "SERVICE", "TIMER", "HOME", "OLD_HOME"):
             monkeypatch.setattr(unit_files, name, str(root) + getattr(unit_files, name))
         monkeypatch.setattr(install, "RECORD", str(root) + install.RECORD)
         self.conf = str(root / "etc/smartd.conf")
