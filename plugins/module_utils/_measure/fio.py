@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import RANDOM_PERCENT, SECTOR, tail_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.held_device import held_path
 
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9_.!-]+(?:/[A-Za-z0-9_.!-]+)*")
 # Of an error's text only what a line can hold.
@@ -88,7 +89,7 @@ def place_words(places: Sequence[Place]) -> List[str]:
     for number, place in enumerate(places):
         if not _DEVICE.fullmatch(place.path):
             raise PlumblineError("%r is no name of a block device that fio can be given; wanted one such as /dev/dm-0" % place.path)
-        words += ["--name=j%d" % number, "--filename=" + place.path, "--offset=%d" % place.start, "--size=%d" % place.length]
+        words += ["--name=j%d" % number, "--filename=" + place.file, "--offset=%d" % place.start, "--size=%d" % place.length]
     return words
 
 
@@ -169,8 +170,14 @@ def _before_json(out: str) -> str:
 
 
 class Place(NamedTuple):
-    """Where a load goes: *length* bytes from *start* of the device at *path*."""
+    """Where a load goes: *length* bytes from *start* of the device at *path*. *fd*: the descriptor by which we hold it, which a load that writes has."""
 
     path: str
     start: int
     length: int
+    fd: int = -1
+
+    @property
+    def file(self) -> str:
+        """What fio opens: the very device that is held, or else what has its name."""
+        return self.path if self.fd < 0 else held_path(self.fd)

@@ -16,13 +16,16 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark i
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import lock
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.held_device import check_held
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import levels_below
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun
 
+_BOUND = ("name", "diskseq", "size", "segments")  # what a place of the load depends on
 LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
 
 
@@ -44,6 +47,7 @@ def held_alone(seen: Observation, devnos: Sequence[str]) -> Iterator[Dict[str, i
                 raise PlumblineError(
                     "refused: nothing was written. %s cannot be opened alone: %s; writing is measured on empty volumes only" % (path, fault.strerror or fault)
                 ) from fault
+            check_held(held[devno], seen.nodes[devno])
             try:
                 lock(held[devno], LOCK_SECONDS)  # udev honours that, and does not probe it meanwhile
             except OSError as fault:
@@ -74,15 +78,31 @@ def prove(run: Runner, before: Observation, held: Mapping[str, int]) -> None:
     for devno, path in zip(devnos, paths):
         if devno not in seen.nodes:
             raise PlumblineError("%s went away while it was looked at" % path)
+        check_held(held[devno], seen.nodes[devno])
         name = seen.nodes[devno].title or path
         reasons += [reason.line(name) for reason in volumes.load_reasons(seen, devno)]
     if not reasons:
+        for devno in devnos:
+            check_unchanged(before, seen, devno)
         tails = tuple(tail_of(mark) for mark in begun.load_marks())
         jobs = [{"path": path, "size": seen.nodes[devno].size, "fd": held[devno], "tails": tails, **_blank(seen, devno)} for devno, path in zip(devnos, paths)]
         proven = zip(jobs, blank_proof.prove_all(jobs))
         reasons = ["%s: %s [data]; %s" % (job["path"], fault, volumes.ONLY_EMPTY) for job, proof in proven for fault in proof.faults]
     if reasons:
         raise PlumblineError("refused: nothing was written. %s" % reasons[0], reasons)
+
+
+def check_unchanged(before: Observation, now: Observation, devno: str) -> None:
+    """Raise PlumblineError unless a volume that is held lies on the very devices, and where on them, as when the load's places were worked out.
+
+    What is below a volume that is open keeps its name and its number from then on, since the kernel holds it.
+    """
+    for level in levels_below(before, devno):
+        for one in level:
+            was, found = before.nodes[one], now.nodes.get(one)
+            if found is None or any(getattr(was, word) != getattr(found, word) for word in _BOUND):
+                text = "refused: nothing was written. %s, on which %s lies, changed while it was looked at; run again"
+                raise PlumblineError(text % (node_path(was), before.nodes[devno].title or node_path(before.nodes[devno])))
 
 
 def _blank(seen: Observation, devno: str) -> Dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs, sysfs_settings
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.held_device import pinned
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import POWER_CUT, state_of
@@ -212,7 +213,12 @@ def put_drive_back(run: Runner, tools: Mapping[str, str], drive: AskedDrive) -> 
 
 
 def set_drive(run: Runner, tools: Mapping[str, str], drive: AskedDrive, state: str, save: bool) -> None:
-    """Tell one drive, and read back from the drive. Raises PlumblineError where it refuses, or says yes and does not."""
+    """Tell one drive, and read back from the drive. Raises PlumblineError where it refuses, or says yes and does not, or another drive has its name."""
+    with pinned(drive.node):
+        _set_pinned(run, tools, drive, state, save)
+
+
+def _set_pinned(run: Runner, tools: Mapping[str, str], drive: AskedDrive, state: str, save: bool) -> None:
     tool = tools[command.TOOLS[drive.bus]]
     paths = ask_drive.controllers(drive.node) if drive.bus == "nvme" else ["/dev/" + drive.node.name]
     saving = save and drive.before.saved is not None

@@ -14,7 +14,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.guardian import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import droppers, name_mapped, unflushed
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import host
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation, WriteCache, device_label
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, WriteCache, device_label
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import (
     ask_drive,
     command,
@@ -181,12 +181,19 @@ def _need_tools(seen: Observation, legs: Sequence[str], tools: Mapping[str, str]
         raise PlumblineError("cache_states: %s is not on this host, and sets the write cache; install the package %s" % words)
 
 
+def found_again(node: Node) -> Node:
+    """The same drive as it is now: after a reset or a re-plug it may have another name, and another drive its old one. Itself where it is not found."""
+    key = node.identity.key
+    found = [one for one in sysfs.read_nodes().values() if key and one.kind == "disk" and one.identity.key == key]
+    return found[0] if len(found) == 1 else node
+
+
 def _means(seen: Observation, run: Runner, tools: Mapping[str, str]) -> Means:
     def read(leg: str) -> WriteCache:
-        return ask_drive.read_cache(seen.nodes[leg])
+        return ask_drive.read_cache(found_again(seen.nodes[leg]))
 
     def switch(leg: str, on: bool) -> None:
-        node, state = seen.nodes[leg], "on" if on else "off"
+        node, state = found_again(seen.nodes[leg]), "on" if on else "off"
         drive = AskedDrive(Asked(node.path, state), node, read(leg), rules.CacheVerdict(set=True))
         set_drives.set_drive(run, tools, drive, state, False)
         set_drives.settle_belief(drive, read(leg))

@@ -23,6 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.kept_cells import KeptCells
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import FRESH, STEADY_CELL, Cell, cell_argv, cell_place, most_of_block
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.held_volumes import node_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import merge_bins, read_bins
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice
@@ -170,6 +171,8 @@ class Acceptance:
         seconds, ramp = self.wanted.block_seconds, 0.0 if cell.writes else self.ramp
         if cell.state == FRESH and self.device is not None:
             written_drive.empty(self.device)
+        if cell.writes:
+            place = self._held_place(node, place)
         argv = cell_argv(self.fio, cell, place, seconds, ramp, written_drive.mark_of(node), most_of_block(span))
         with told_if_gone([node.name]):
             out, busy = run_fio(argv, ramp, seconds, "%s of %s" % (cell.name, place.path))
@@ -180,6 +183,12 @@ class Acceptance:
         else:
             self.read_bytes += moved
         return ReadBlock(judge.block_rate(cell, out, seconds), merge_bins([read_bins(out, side) for side in cell.sides]), busy, found.busiest)
+
+    def _held_place(self, node: Node, place: Place) -> Place:
+        """The place on the drive that is held, and on no other that may have its name by now."""
+        if self.device is None or self.device.node.devno != node.devno:
+            raise PlumblineError("%s: it is not held; nothing was written" % place.path)
+        return self.device.place(place.start, place.length)
 
     @contextlib.contextmanager
     def held(self, run: Runner) -> Iterator[None]:

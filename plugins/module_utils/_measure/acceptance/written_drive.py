@@ -55,7 +55,7 @@ def examine(run: Runner, node: Node, serial: str) -> bool:
         examine_device(run, node.path, serial)
     except PlumblineError as fault:
         try:
-            with hold_device(run, node.path, serial, mark_of(node), True):
+            with hold_device(run, node.path, serial, node.identity.key, mark_of(node), True):
                 return True
         except PlumblineError:
             raise fault from None
@@ -68,7 +68,7 @@ def hold_drive(run: Runner, node: Node, serial: str) -> Iterator[RawDevice]:
     begun = examine(run, node, serial)
     lease, _before, _warnings = take(Run(controller="the acceptance of %s" % node.name), "", own=True)
     try:
-        with hold_device(run, node.path, serial, mark_of(node), begun) as device:
+        with hold_device(run, node.path, serial, node.identity.key, mark_of(node), begun) as device:
             try:
                 yield device
             finally:
@@ -93,8 +93,7 @@ def fill(fio: str, device: RawDevice) -> int:
     node, span = device.node, discard.owned(device.node.size)
     tell = blank_proof.Progress("fill of %s" % node.path, span.length)
     for start, length in fill_pieces(span):
-        places = [measure_fio.Place(node.path, start, length)]
-        argv = measure_fio.fill_argv(fio, places, _FILL_BLOCK, _FILL_DEPTH, mark_of(node))
+        argv = measure_fio.fill_argv(fio, [device.place(start, length)], _FILL_BLOCK, _FILL_DEPTH, mark_of(node))
         run_fio(argv, 0.0, length / _SLOWEST, "the fill of %s" % node.path)
         tell(length)
     return span.length

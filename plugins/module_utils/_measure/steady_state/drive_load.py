@@ -22,7 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.run import Backend, LoadKilled
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.windows import ByteWindows
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import find_fio, run_fio
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, device_label
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, read_drives
 
@@ -90,7 +90,12 @@ class FioDrive(Backend):
         self.span = loaded_span(node.size, reserve)
 
     def hold(self, device: RawDevice) -> None:
-        self._device = device
+        """From now on the device that is held is all that counts. Raises PlumblineError where the one that was looked at before is another."""
+        before, now = self._node, device.node
+        if (now.identity.key, now.size) != (before.identity.key, before.size):
+            text = "%s was looked at, and %s is held; nothing was written; names have moved: run again"
+            raise PlumblineError(text % (device_label(before), device_label(now)))
+        self._node, self._device = now, device
 
     def _held(self) -> RawDevice:
         if self._device is None:
@@ -99,20 +104,20 @@ class FioDrive(Backend):
 
     def discard(self) -> None:
         held = self._held()
-        discard.discard_span(held.node, held.fd, Span(0, self._node.size))
+        held.place(0, held.node.size)
+        discard.discard_span(held.node, held.fd, Span(0, held.node.size))
 
     def fill(self, offset: int, length: int) -> LoadRound:
         length = min(round_up(length, MIB), self.span.length - offset)
-        return self._round(fio.Place(self._node.path, self.span.start + offset, length), FILL, length, True)
+        return self._round(self._held().place(self.span.start + offset, length), FILL, length, True)
 
     def load(self, length: int) -> LoadRound:
         moved = round_up(round(length * 100 / (100 - self._load.read_percent)), self._load.block)
-        return self._round(fio.Place(self._node.path, self.span.start, self.span.length), self._load, moved, False)
+        return self._round(self._held().place(self.span.start, self.span.length), self._load, moved, False)
 
     def draw(self, length: int, window: float, passes: bool, keep: Callable[[LoadRound], None]) -> LoadRound:
-        self._held()
         length = round_up(length, self._load.block)
-        place = fio.Place(self._node.path, self.span.start, self.span.length)
+        place = self._held().place(self.span.start, self.span.length)
         argv = round_argv(self._fio, place, self._load, length, self._mark, False, passes)
         windows, before = ByteWindows(window), self._account()
 
@@ -148,6 +153,5 @@ class FioDrive(Backend):
         return self._said
 
     def _round(self, place: fio.Place, load: RandomLoad, length: int, sequential: bool) -> LoadRound:
-        self._held()
         argv = round_argv(self._fio, place, load, length, self._mark, sequential)
         return read_round(_run(argv, length, "a round of %d bytes on %s" % (length, place.path)), self._ask()[1])

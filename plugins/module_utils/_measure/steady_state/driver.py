@@ -58,7 +58,7 @@ def carry_out(run: Runner, paths: Paths, request: Request) -> None:
             with contextlib.closing(SteadyRun(paths.rounds, request.drive, drive.span.length, drive, options)) as steady:
                 if steady.rounds.freed:
                     return
-                with hold_device(run, request.path, request.serial, mark, bool(steady.records)) as device:
+                with hold_device(run, request.path, request.serial, request.drive, mark, bool(steady.records)) as device:
                     drive.hold(device)
                     tell(paths, LOADING)
                     while steady.verdict.verdict == RUNNING:

@@ -16,9 +16,11 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import tail_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, block_device, discard
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.held_device import check_held
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons import Reason, unreadable_reason
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import LEAST_BYTES
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
@@ -26,11 +28,16 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions i
 
 
 class RawDevice(NamedTuple):
-    """A device that is held open alone. *proof*: the arguments of its blank proof."""
+    """A device that is held open alone. *node*: what was looked at while it was held; *proof*: the arguments of its blank proof."""
 
     node: Node
     fd: int
     proof: Dict[str, Any]
+
+    def place(self, start: int, length: int) -> Place:
+        """Where a load goes. Raises PlumblineError where the device is not what it was: a virtual disk may get another content below its name."""
+        check_held(self.fd, self.node)
+        return Place(self.node.path, start, length, self.fd)
 
 
 def raw_device_reasons(seen: Observation, devno: str, serial: str, resumed: bool) -> List[Reason]:
@@ -54,7 +61,9 @@ def _refuse(path: str, reasons: List[Reason]) -> None:
 
 def _observed(run: Runner, path: str, serial: str, resumed: bool, prove: bool) -> Observation:
     seen = observe(run, Questions(devices=((path, ""),), prove=prove and not resumed))
-    devno = seen.paths[path]
+    devno = seen.paths.get(path, "")
+    if not devno:
+        _refuse(path, [Reason("identity", "the device is gone", "run again when it is there")])
     reasons = raw_device_reasons(seen, devno, serial, resumed)
     if prove and not resumed and not reasons:
         reasons = guards.take_reasons(seen, devno)
@@ -69,13 +78,21 @@ def examine_device(run: Runner, path: str, serial: str, resumed: bool = False) -
 
 
 @contextlib.contextmanager
-def hold_device(run: Runner, path: str, serial: str, mark: bytes, resumed: bool) -> Iterator[RawDevice]:
-    """Hold a device alone, with its proof made under the lock. Raises PlumblineError with every reason; nothing was written then."""
+def hold_device(run: Runner, path: str, serial: str, key: str, mark: bytes, resumed: bool) -> Iterator[RawDevice]:
+    """Hold a device alone, with its proof made under the lock. Raises PlumblineError with every reason; nothing was written then.
+
+    *key*: of its identity. Several disks may have one serial. What is opened and what is looked at are two resolutions of the path, so they are
+    compared.
+    """
     fd = block_device.open_alone(path, False)
     try:
         seen = _observed(run, path, serial, resumed, False)
         devno = seen.paths[path]
         node = seen.nodes[devno]
+        check_held(fd, node)
+        if node.identity.key != key:
+            text = "it is another drive now: %s, was %s" % (node.identity.key or "without an identity", key)
+            _refuse(path, [Reason("identity", text, "name the drive by a path that stays")])
         ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
         proof: Dict[str, Any] = {"path": node.path, "size": node.size, "ones_are_blank": ones, "fd": fd}
         found = blank_proof.prove_all([dict(proof, tails=(tail_of(mark),) if resumed else ())])[0].faults

@@ -205,7 +205,7 @@ def end_run(run: Runner, kept: KeptRun) -> bool:
         return stopped or between
     lease, _before, _warnings = take(Run(controller="the end of the steady state of %s" % request.path), "", own=True)
     try:
-        with hold_device(run, request.path, request.serial, bytes.fromhex(request.mark), True) as device:
+        with hold_device(run, request.path, request.serial, request.drive, bytes.fromhex(request.mark), True) as device:
             free_device(device)
         _set_aside(kept.paths)
     finally:

@@ -189,7 +189,7 @@ def deal(places: Sequence[Place], count: int, unit: int = UNIT) -> List[Place]:
         length = round_down(place.length // parts, unit)
         if length < unit:
             raise PlumblineError("%s: %s are too few for %d jobs; load more of the volumes" % (place.path, human(total), count))
-        dealt += [Place(place.path, place.start + part * length, length) for part in range(parts)]
+        dealt += [place._replace(start=place.start + part * length, length=length) for part in range(parts)]
     return dealt
 
 

@@ -17,6 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import load_mark
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, scratch_file, sysfs, sysfs_settings
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.held_device import pinned
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio as measure_fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
@@ -96,10 +97,20 @@ class Session:
         self.legs = [
             Side(nodes[devno].name, tuple(Place(node_path(nodes[piece.node]), piece.start, piece.length) for piece in pieces[devno])) for devno in self.disks
         ]
+        self.below = sorted({piece.node for found in self.mapped.values() for piece in found.pieces})
         self.mark = os.urandom(load_mark.MARK_BYTES)
         self.began = time.monotonic()
         self.read_bytes = 0
         self.written_bytes = 0
+
+    def bind(self, held: Mapping[str, int]) -> None:
+        """Load what is held (device number → descriptor) by its descriptor from now on, and not by its name."""
+        files = {node_path(self.nodes[devno]): fd for devno, fd in held.items()}
+
+        def bound(sides: Sequence[Side]) -> List[Side]:
+            return [side._replace(places=tuple(place._replace(fd=files[place.path]) for place in side.places)) for side in sides]
+
+        self.volumes, self.legs = bound(self.volumes), bound(self.legs)
 
     def places(self, side: str, count: int) -> List[Place]:
         """The places of all jobs of a side, *count* of them together."""
@@ -221,8 +232,9 @@ def measure_volumes(run: Runner, wanted: Options, names: Sequence[str], check: b
     if not wanted.write:
         session.compare({})
         return _measure(session, [])
-    with held_alone(seen, devnos) as held:
+    with held_alone(seen, devnos) as held, contextlib.ExitStack() as below:
         prove(run, seen, held)
+        session.bind({**{devno: below.enter_context(pinned(seen.nodes[devno])) for devno in session.below}, **held})
         if check:
             return _result(session, [], ["check mode: nothing is written, so nothing was measured; the volumes may be written to"], records_baseline.Baseline())
         notes: List[str] = []

@@ -29,7 +29,8 @@ def host(monkeypatch):
         node("253:0", "dm-0", kind="lvm", slaves=("8:0", "8:16")),
     ]
     found = {"8:0": ON, "8:16": ON, "told": [], "run": [], "timer": False, "code": 0}
-    monkeypatch.setattr(temporary_state.sysfs, "read_nodes", lambda: {one.devno: one for one in nodes})
+    found["nodes"] = nodes
+    monkeypatch.setattr(temporary_state.sysfs, "read_nodes", lambda: {one.devno: one for one in found["nodes"]})
     monkeypatch.setattr(temporary_state.sysfs, "read_mounts", list)
     monkeypatch.setattr(temporary_state.ask_drive, "read_cache", lambda one: found[one.devno])
     monkeypatch.setattr(temporary_state.set_drives, "set_drive", lambda run, tools, drive, state, save: found["told"].append((drive.node.name, state, save)))
@@ -69,6 +70,16 @@ def test_a_drive_is_told_for_now_and_the_kernel_follows(host):
     means.set("8:16", False)
     assert host["told"] == [("sdb", "off", False), ("sdb", True)]
     assert means.name("8:16") == "device sdb (TWO)" and means.read("8:0") == ON
+
+
+def test_a_drive_that_has_another_name_by_now_is_found_by_its_identity(host):
+    """A reset during the measurement: the old name is another drive's, and that one is told nothing."""
+    host["nodes"] = [one._replace(identity=one.identity._replace(wwid="naa." + one.name)) for one in host["nodes"]]
+    means = drives(host).means
+    first, second, volume = host["nodes"]
+    host["nodes"] = [first._replace(name="sdb", devno="8:16"), second._replace(name="sda", devno="8:0"), volume]
+    means.set("8:0", False)
+    assert host["told"] == [("sdb", "off", False), ("sdb", True)]
 
 
 @pytest.mark.parametrize("timer", [True, False])

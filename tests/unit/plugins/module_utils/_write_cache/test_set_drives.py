@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 import pytest
@@ -45,6 +46,8 @@ class World:
         monkeypatch.setattr(keeping, "has_systemd", lambda: False)
         monkeypatch.setattr(keeping, "tool_exists", lambda tool: tool not in self.removed)
         monkeypatch.setattr(set_drives, "flush", lambda drive: self.calls.append("flush %s" % drive.node.name))
+        self.exchanged = set()  # names that another drive has by now
+        monkeypatch.setattr(set_drives, "pinned", self.pinned)
         monkeypatch.setattr(set_drives, "_raw", lambda path: "raw-" + path.split("/")[4])
         monkeypatch.setattr(set_drives, "_BELIEF_SECONDS", 0.2)
         monkeypatch.setattr(set_drives, "belief_of", lambda node: self.beliefs.get(node.name, "write back"))
@@ -64,6 +67,11 @@ class World:
         told = {"wwid": "naa." + name, "serial": "S-" + name, "transport": "sas", **identity}
         self.nodes[number] = Node(number, name, "disk", 1 << 30, Limits(512, 512), identity=Identity(**told), write_cache=self.beliefs.get(name, "write back"))
         self.caches[name] = cache
+
+    def pinned(self, node):
+        if node.name in self.exchanged:
+            raise PlumblineError("device %s is another device" % node.name)
+        return contextlib.nullcontext()
 
     def rescan(self, node):
         self.calls.append("rescan %s" % node.name)
@@ -138,6 +146,15 @@ def test_a_second_run_does_nothing_at_all(world):
     world.calls = []
     before = os.stat(kept_paths.RULES).st_mtime_ns
     assert not world.apply(*asked).changed and not world.calls and os.stat(kept_paths.RULES).st_mtime_ns == before
+
+
+def test_a_drive_that_came_in_place_of_the_one_that_was_asked_is_told_nothing(world):
+    """Between the question and the command; what was set before is put back."""
+    three(world)
+    world.exchanged.add("sdb")
+    with pytest.raises(PlumblineError, match="sdb is another device; put back: device sda"):
+        world.apply(("sda", "off"), ("sdb", "off"), ("nvme0n1", "off"))
+    assert world.states() == ["on"] * 3 and not any("sdb" in call for call in world.sets()) and not world.kept()
 
 
 def test_check_mode_says_what_would_be_and_does_nothing(world):

@@ -13,9 +13,10 @@ from collections import Counter
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, files
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import kept_cells, run
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import ARGUMENTS, Options
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import raw_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, Segment
@@ -153,6 +154,7 @@ def drives(host, monkeypatch, tmp_path):
         return json.dumps({"jobs": [{**JOB, **sides}]}), 0.1
 
     monkeypatch.setattr(kept_cells, "DIRECTORY", str(tmp_path / "plumbline" / "acceptance"))
+    monkeypatch.setattr(files, "HOME", str(tmp_path / "plumbline"))
     monkeypatch.setattr(run, "run_fio", answer)
     monkeypatch.setattr(run, "blank_share", lambda path, span, dice: 0.0)
     monkeypatch.setattr(acceptance, "need_root", lambda: None)
@@ -280,6 +282,7 @@ class Machine:
         monkeypatch.setattr(run.time, "time", lambda: self.time)
         monkeypatch.setattr(run, "blank_share", lambda path, span, dice: float(self.blank))
         monkeypatch.setattr(run.written_drive, "hold_drive", self.hold)
+        monkeypatch.setattr(raw_device, "check_held", lambda fd, node: None)
         monkeypatch.setattr(run.written_drive, "empty", lambda device: setattr(self, "blank", True))
         monkeypatch.setattr(run.written_drive, "fill", self.fill)
 

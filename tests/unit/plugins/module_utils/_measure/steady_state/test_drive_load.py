@@ -6,6 +6,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import drive_load
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad
 
@@ -22,8 +23,9 @@ def test_a_drive_is_asked_once_for_a_round(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(drive_load, "run_fio", lambda *_words: ("", 0.0))
     monkeypatch.setattr(drive_load, "read_round", lambda _text, temperature: temperature)
     monkeypatch.setattr(drive_load, "ask_drive", ask)
-    drive = drive_load.FioDrive(SimpleNamespace(path="/dev/nvme0n1", size=1 << 30), RandomLoad(4096, 32, 0), b"mark")
-    drive.hold(SimpleNamespace())
+    node = SimpleNamespace(path="/dev/nvme0n1", size=1 << 30, identity=SimpleNamespace(key="wwid:x"))
+    drive = drive_load.FioDrive(node, RandomLoad(4096, 32, 0), b"mark")
+    drive.hold(SimpleNamespace(node=node, place=lambda start, length: Place(node.path, start, length)))
     assert (drive.counters(), drive.counters()) == ({"host_bytes_written": 1}, {"host_bytes_written": 2})
     for number in (3, 4):
         assert drive.load(1 << 20) == 40 + number

@@ -99,7 +99,7 @@ def test_a_stopped_run(place, monkeypatch):
     monkeypatch.setattr(service, "free_device", seen.append)
     systemd = Systemd(place, active=True)
     assert service.end_run(systemd, service.find_run(systemd, NAME))
-    assert seen == ["lease", ("/dev/x", "S1", b"\xab" * 16, True), "held", "released"]
+    assert seen == ["lease", ("/dev/x", "S1", ASKED.drive, b"\xab" * 16, True), "held", "released"]
     assert service.find_run(systemd, NAME).state == service.STOPPED
     assert not service.end_run(systemd, service.find_run(systemd, NAME))
 
@@ -231,7 +231,7 @@ def driven(place, monkeypatch):
     monkeypatch.setattr(driver, "FioDrive", Drive)
     monkeypatch.setattr(driver, "take", lambda me, digest, own: (seen.append("taken") or type("Lease", (), {"run": "r"}), None, []))
     monkeypatch.setattr(driver, "release", lambda run: seen.append("released"))
-    monkeypatch.setattr(driver, "hold_device", lambda run, path, serial, mark, resumed: seen.append(("held", resumed)) or contextlib.nullcontext("device"))
+    monkeypatch.setattr(driver, "hold_device", lambda run, path, serial, key, mark, resumed: seen.append(("held", resumed)) or contextlib.nullcontext("device"))
     monkeypatch.setattr(driver, "free_device", lambda device: seen.append("freed"))
     service.write_json(place.request, request.as_record(ASKED._replace(drive=node.identity.key)), "request")
     return seen

@@ -14,10 +14,11 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._formats.fiemap impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, scratch_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import volumes as judge_volumes
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import held_volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import options, run
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import session as throughput_session
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import LEGS, VOLUMES, Found, Share
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Lv, Lvm, Mount, Pv, Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Lv, Lvm, Mount, Observation, Pv, Segment, Signature, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import baseline
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host
@@ -209,6 +210,42 @@ def test_both_sides_get_the_same_load(monkeypatch, job, cpus):
     assert load.block == (MIB if job.startswith("seq") else 8 * KIB)
     total = {side: sum(place.length for place in places) for side, places in sides.items()}
     assert 0.9 <= total[LEGS] / total[VOLUMES] <= 1.1
+
+
+def test_what_is_held_is_loaded_by_its_descriptor():
+    """The volume, and the legs below it. A load that only reads goes by their names."""
+    host, lv, parts = ours()
+    own = session(host, [lv], write=True)
+    load, count = own.load("rand_write")
+    assert {place.file for side in (LEGS, VOLUMES) for place in own.places(side, count)} == {"/dev/" + host.seen.nodes[one].name for one in (lv, *parts)}
+    assert set(own.below) == set(parts)
+    own.bind({lv: 7, **{part: 8 + number for number, part in enumerate(own.below)}})
+    files = {side: {place.file for place in own.places(side, count)} for side in (LEGS, VOLUMES)}
+    at = "/proc/%d/fd/" % os.getpid()
+    assert files == {LEGS: {at + "8", at + "9"}, VOLUMES: {at + "7"}}
+    words = throughput_session.measure_fio.argv("fio", load, own.places(VOLUMES, count), 1, 0, b"m" * 16)
+    assert {word for word in words if word.startswith("--filename=")} == {"--filename=" + at + "7"}
+
+
+@pytest.mark.parametrize(("word", "value"), [("diskseq", 99), ("size", 1), ("name", "nvme9n1p1"), ("segments", ())])
+def test_a_volume_that_lies_elsewhere_by_now(word, value):
+    """Between the look by which the places were worked out, and the proof under the lock."""
+    host, lv, parts = ours()
+    before = Observation(nodes=dict(host.seen.nodes))
+    held_volumes.check_unchanged(before, host.seen, lv)
+    host.edit(parts[1], **{word: value})
+    with pytest.raises(PlumblineError, match=r"nothing was written\. /dev/.*, on which .* lies, changed while it was looked at; run again"):
+        held_volumes.check_unchanged(before, host.seen, lv)
+
+
+def test_a_volume_that_is_opened_and_is_another(monkeypatch):
+    """A name that went to another device between the look and the open."""
+    host, lv, _parts = ours()
+    monkeypatch.setattr(held_volumes, "node_path", lambda node: os.devnull)
+    monkeypatch.setattr(held_volumes.os, "O_EXCL", 0)
+    monkeypatch.setattr(held_volumes.os, "O_DIRECT", 0)
+    with pytest.raises(PlumblineError, match=r"another device than the one that was looked at.*nothing was written"), held_volumes.held_alone(host.seen, [lv]):
+        pytest.fail("it was held")
 
 
 def test_the_queues_that_a_load_passes(monkeypatch):
