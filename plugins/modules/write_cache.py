@@ -16,9 +16,10 @@ description:
     sets the caches that differ with C(hdparm), C(sdparm) or C(nvme), and asks the drives again.
   - Checks everything that can be known for all drives before it sets the first one. If one drive fails, the drives that were set before it
     are put back.
-  - Keeps the setting by the drive's identity (WWID), with one udev rule, and with a timer that checks the drives every five seconds. The
-    timer is needed because a reset may restore the drive's default without any event. If a drive can save the setting itself, the saved
-    value is set as well.
+  - Keeps the setting by the drive's identity (WWID), with one udev rule for boot, hot-plug and the resets that the kernel reports, and with
+    a service before the first mount of a boot. If a drive can save the setting itself, the saved value is set as well.
+  - Asks no drive by the clock. On a SATA drive such a question waits for an empty queue, and the database behind it. The timer of an
+    earlier release is removed. The collection's guide on the write cache says which resets no event tells of.
   - Never writes C(queue/write_cache) of sysfs, which is what the kernel believes. If the kernel would drop flushes, the module makes it read
     the drive again.
 options:
@@ -79,7 +80,7 @@ attributes:
     support: full
   diff_mode:
     support: full
-    details: Shows for each drive the state of its cache, and the state that is kept.
+    details: Shows for each drive the state of its cache, and the state that is kept. Shows the timer of an earlier release, if it is removed.
 notes:
   - The module does not switch on a cache that is off below a filesystem that is mounted without barriers, unless O(devices[].accept) or
     O(power_loss_protection) allows it, or the drive itself reports power-loss protection.
@@ -89,7 +90,7 @@ notes:
   - V(off) is kept as well as V(on). If the cache is off and the kernel still believes C(write back), the module leaves that as it is. This
     is safe, and it is right again when a reset switches the cache on. Only if the drive itself saves the setting does the module make the
     kernel read the drive again.
-  - On a host without systemd there is the udev rule, and no timer.
+  - On a host without systemd there is the udev rule, and no service.
 seealso:
   - module: plumbline.ssd.device_info
   - module: plumbline.ssd.stack_plan

@@ -26,10 +26,10 @@ FILES = (
     RULES,
     "/etc/plumbline/write-cache",
     "/etc/systemd/system/plumbline-write-cache.service",
-    "/etc/systemd/system/plumbline-write-cache.timer",
     "/var/lib/plumbline/write_cache.json",
 )
-UNITS = "plumbline-write-cache.timer plumbline-write-cache.service"
+UNIT = "plumbline-write-cache.service"
+OLD_TIMER = "/etc/systemd/system/plumbline-write-cache.timer"  # of an earlier release
 TOOLS = {"ata": "hdparm", "scsi": "sdparm", "nvme": "nvme-cli"}
 
 
@@ -110,7 +110,7 @@ def test_first_run_rerun_and_check(harness: Harness, drives: Bench, kind: str, b
     assert [step["devices"][0]["state"] for step in left] == ([] if asked == "keep" else ["keep"])
     harness.apply(left)
     assert state(harness, disk) == wanted and kept_files(harness) == ""
-    assert harness.run(f"systemctl is-active {UNITS}")[1].split() == ["inactive", "inactive"]
+    assert harness.run(f"systemctl is-active {UNIT}")[1].split() == ["inactive"]
     put(harness, disk, "on")
 
 
@@ -126,7 +126,7 @@ def test_all_drives_in_one_call_and_by_the_plan(harness: Harness, drives: Bench)
     harness.apply(plan["steps"])
     assert [state(harness, disk_of(drives, kind)) for kind in KINDS] == ["off"] * 3
     assert ok(harness.module("stack_plan", {"stacks": specs, "through": "write_cache"}))["changed"] is False
-    harness.must(f"systemctl is-enabled {UNITS}")
+    harness.must(f"systemctl is-enabled {UNIT}")
     assert harness.run("systemd-analyze verify --man=no default.target 2>&1 | grep -E 'cycle|plumbline'")[1] == ""
     for kind in KINDS:
         disk = disk_of(drives, kind)
@@ -288,66 +288,123 @@ def until_off(harness: Harness, bench: Bench, kinds: Sequence[str], seconds: flo
 
 
 def reset_without_an_event(harness: Harness, bench: Bench) -> None:
+    """Nothing sets them by the clock. What looks next does: here the service."""
     for kind in KINDS:
         for number in (0, 1):
             put(harness, disk_of(bench, kind, number), "on")
-    until_off(harness, bench, KINDS, 10)
-    assert [second for _first, second in states(harness, bench)] == ["on"] * 3, "the twins have no rule"
+    time.sleep(7)
+    assert states(harness, bench) == [("on", "on")] * 3
+    harness.must(f"systemctl start {UNIT}")
+    assert states(harness, bench) == [("off", "on")] * 3, "the twins have no rule"
 
 
-def test_a_default_that_came_back_without_any_event_is_off_within_ten_seconds(harness: Harness, kept: Bench) -> None:
-    """The timer finds it, says so once, and says nothing else."""
+# What the kernel sent to drives beside reads, writes, flushes and discards: its own events for SCSI and ATA, and the admin queue of NVMe.
+TRACED = """cd /sys/kernel/tracing && echo > trace && echo 1 > events/scsi/scsi_dispatch_cmd_start/enable && echo 1 > events/nvme/nvme_setup_cmd/enable
+sleep {seconds}; echo 0 > events/enable
+grep -E 'scsi_dispatch|nvme_setup' trace | grep -vE 'cmnd=\\((READ|WRITE|SYNCHRONIZE_CACHE|UNMAP)' | grep -vE 'nvme_setup.*qid=[1-9]' || true"""
+COUNTED = "cat /sys/block/{kernel}/device/iorequest_cnt"
+
+
+def test_an_idle_host_sends_its_drives_nothing(harness: Harness, kept: Bench) -> None:
+    """Over a time in which a timer of five seconds would have asked six times. On a SATA drive each question would wait for an empty queue."""
+    harness.must("mkdir -p /sys/kernel/tracing; mountpoint -q /sys/kernel/tracing || mount -t tracefs none /sys/kernel/tracing")
+    commands = TRACED.format(seconds=2)
+    asked = harness.must(f"({question(disk_of(kept, 'ata'))}; {question(disk_of(kept, 'nvme'))}) > /dev/null & {commands}")
+    assert "scsi_dispatch_cmd_start" in asked and "nvme_setup_cmd" in asked, "a question is seen"
+    harness.must("sync; systemctl stop smartmontools.service 2>/dev/null || true; umount /pl/* || true")
+    counts = "; ".join(COUNTED.format(kernel=disk_of(kept, kind).kernel) for kind in ("ata", "scsi"))
+    before = harness.must(counts)
+    assert harness.must(TRACED.format(seconds=30)) == ""
+    assert harness.must(counts) == before
+
+
+def test_a_default_that_came_back_without_any_event_stays_until_the_next_look(harness: Harness, kept: Bench) -> None:
+    """The next run would set it, and the service says once what it had to set."""
     harness.must("journalctl --rotate --vacuum-time=1s > /dev/null 2>&1 || true; date +%s > /run/lab-since")
+    put(harness, disk_of(kept, "ata"), "on")
+    assert ok(call(harness, (disk_of(kept, "ata"), "off"), check=True))["changed"]
     reset_without_an_event(harness, kept)
-    time.sleep(6)
-    said_so = harness.must("journalctl -o cat -u plumbline-write-cache.service --since @$(cat /run/lab-since)").splitlines()
+    said_so = harness.must(f"journalctl -o cat -u {UNIT} --since @$(cat /run/lab-since)").splitlines()
     assert len(said_so) == len(KINDS) and all("was set again" in line for line in said_so), said_so
 
 
 @pytest.mark.short_pass
-def test_flushes_that_somebody_switched_off_come_back_within_ten_seconds(harness: Harness, kept: Bench) -> None:
-    """The timer finds it at every drive that is kept on, says so once, and leaves a drive alone whose cache is kept off."""
+def test_flushes_that_somebody_switched_off_come_back_with_the_next_look(harness: Harness, kept: Bench) -> None:
+    """By the service, which says it once, and leaves a drive alone whose cache is kept off; and by the next run."""
     disks = [disk_of(kept, kind, 1) for kind in KINDS]
     ok(call(harness, *((disk, "on") for disk in disks)))
     off = disk_of(kept, "nvme")
     beliefs = "cat " + " ".join(f"/sys/block/{disk.kernel}/queue/write_cache" for disk in disks)
     names = " ".join(disk.kernel for disk in (*disks, off))
-    harness.must(f"date +%s > /run/lab-since; for name in {names}; do echo 'write through' > /sys/block/$name/queue/write_cache; done")
-    kept.wait(f'[ "$({beliefs} | sort -u)" = "write back" ]', 10)
-    time.sleep(6)
-    said = harness.must("journalctl -o cat -u plumbline-write-cache.service --since @$(cat /run/lab-since)").splitlines()
+    drop = f"for name in {names}; do echo 'write through' > /sys/block/$name/queue/write_cache; done"
+    harness.must(f"date +%s > /run/lab-since; {drop}; systemctl start {UNIT}")
+    assert set(harness.must(beliefs).splitlines()) == {"write back"}
+    said = harness.must(f"journalctl -o cat -u {UNIT} --since @$(cat /run/lab-since)").splitlines()
     assert len(said) == len(KINDS) and all("the kernel sent it no flushes" in line for line in said), said
     assert harness.must(f"cat /sys/block/{off.kernel}/queue/write_cache").strip() == "write through"
+    harness.must(drop)
+    assert ok(call(harness, *((disk, "on") for disk in disks)))["changed"] and set(harness.must(beliefs).splitlines()) == {"write back"}
     harness.must(f"echo 'write back' > /sys/block/{off.kernel}/queue/write_cache")
     ok(call(harness, *((disk, "keep") for disk in disks)))
 
 
+@pytest.mark.short_pass
+def test_the_timer_of_an_earlier_release_goes_with_the_next_run(harness: Harness, kept: Bench) -> None:
+    """Stopped, disabled and removed; the diff shows it, and a second run finds nothing to do."""
+    harness.must(
+        f"printf '[Timer]\\nOnActiveSec=1s\\nOnUnitActiveSec=5s\\nAccuracySec=1s\\n[Install]\\nWantedBy=timers.target\\n' > {OLD_TIMER}; "
+        f"systemctl daemon-reload; systemctl enable --quiet --now {OLD_TIMER.rsplit('/', 1)[-1]}; systemctl is-active {OLD_TIMER.rsplit('/', 1)[-1]}"
+    )
+    asked = [(disk_of(kept, kind), "off") for kind in KINDS]
+    done = ok(call(harness, *asked))
+    assert done["changed"] and f"{OLD_TIMER}: asks every drive every five seconds" in done["diff"]["before"], done
+    assert harness.run(f"ls {OLD_TIMER} /etc/systemd/system/*.wants/plumbline-write-cache.timer")[1] == ""
+    assert harness.must("systemctl list-units --all --no-legend 'plumbline-write-cache.timer'") == ""
+    assert ok(call(harness, *asked))["changed"] is False
+
+
 @pytest.mark.long
-def test_without_rule_and_timer_the_default_stays(harness: Harness, kept: Bench) -> None:
-    harness.must(f"systemctl stop {UNITS}; mv {RULES} /run/; udevadm control --reload")
+def test_without_rule_and_service_the_default_stays(harness: Harness, kept: Bench) -> None:
+    harness.must(f"mv {RULES} /run/; udevadm control --reload")
     try:
         for kind in KINDS:
             put(harness, disk_of(kept, kind), "on")
         harness.must("nvme reset $(readlink -f /dev/disk/by-id/{} | sed 's/n[0-9]*$//')".format(disk_of(kept, "nvme").by_id))
+        reset_of_a_scsi_drive(harness, disk_of(kept, "scsi"))
         time.sleep(11)
         assert [first for first, _second in states(harness, kept)] == ["on"] * 3
     finally:
-        harness.must(f"mv /run/{RULES.rsplit('/', 1)[-1]} {RULES}; udevadm control --reload; systemctl start {UNITS.split()[0]}")
+        harness.must(f"mv /run/{RULES.rsplit('/', 1)[-1]} {RULES}; udevadm control --reload; systemctl start {UNIT}")
     until_off(harness, kept, KINDS, 10)
 
 
 def reset_of_a_controller(harness: Harness, bench: Bench) -> None:
     """By the event of the reconnected controller alone."""
-    harness.must(f"systemctl stop {UNITS}")
-    try:
-        for number in (0, 1):
-            disk = disk_of(bench, "nvme", number)
-            put(harness, disk, "on")
-            harness.must(f"nvme reset {disk.path.rsplit('n', 1)[0]}")
-        until_off(harness, bench, ["nvme"], 10)
-        assert states(harness, bench, ["nvme"]) == [("off", "on")]
-    finally:
-        harness.must(f"systemctl start {UNITS.split()[0]}")
+    for number in (0, 1):
+        disk = disk_of(bench, "nvme", number)
+        put(harness, disk, "on")
+        harness.must(f"nvme reset {disk.path.rsplit('n', 1)[0]}")
+    until_off(harness, bench, ["nvme"], 10)
+    assert states(harness, bench, ["nvme"]) == [("off", "on")]
+
+
+def reset_of_a_scsi_drive(harness: Harness, disk: Disk) -> None:
+    """A reset of the logical unit, which the drive reports with the next command. QEMU's keeps its setting over it, so that comes before."""
+    put(harness, disk, "on")
+    # scsi/sg.h: SG_SCSI_RESET, SG_SCSI_RESET_DEVICE
+    program = f"import fcntl, os; fcntl.ioctl(os.open('{link(disk)}', os.O_RDWR | os.O_NONBLOCK), 0x2284, b'\\1\\0\\0\\0')"
+    harness.must(f'python3 -c "{program}"')
+
+
+@pytest.mark.short_pass
+def test_a_scsi_drive_that_was_reset_is_off_again(harness: Harness, kept: Bench) -> None:
+    """By the event that the kernel makes of the drive's own report. It is said in the kernel's log."""
+    harness.must("dmesg --clear")
+    for number in (0, 1):
+        reset_of_a_scsi_drive(harness, disk_of(kept, "scsi", number))
+    until_off(harness, kept, ["scsi"], 10)
+    assert states(harness, kept, ["scsi"]) == [("off", "on")]
+    assert "its write cache was not off any more and was set again" in harness.must("dmesg")
 
 
 def test_a_controller_that_was_reset_is_off_again(harness: Harness, kept: Bench) -> None:
@@ -355,9 +412,9 @@ def test_a_controller_that_was_reset_is_off_again(harness: Harness, kept: Bench)
 
 
 def replugged(harness: Harness, bench: Bench, kind: str, with_rule: bool = True) -> None:
-    """Both drives of a kind are pulled and plugged in, with the mounts already waiting for them; the timer does not help."""
+    """Both drives of a kind are pulled and plugged in, with the mounts already waiting for them."""
     disks = [disk_of(bench, kind, number) for number in (0, 1)]
-    harness.must(f"systemctl stop {UNITS}; umount {' '.join(f'/pl/{disk.name}' for disk in disks)} || true")
+    harness.must(f"umount {' '.join(f'/pl/{disk.name}' for disk in disks)} || true")
     harness.must("systemctl stop " + " ".join(f"lab-witness-{disk.name}" for disk in disks) + "; rm -f /run/witness-*")
     if not with_rule:
         harness.must(f"mv {RULES} /run/; udevadm control --reload")
@@ -369,8 +426,7 @@ def replugged(harness: Harness, bench: Bench, kind: str, with_rule: bool = True)
         assert states(harness, bench, [kind]) == [("off", "on") if with_rule else ("on", "on")]
     finally:
         if not with_rule:
-            harness.must(f"mv /run/{RULES.rsplit('/', 1)[-1]} {RULES}; udevadm control --reload")
-        harness.must(f"systemctl start {UNITS.split()[0]}")
+            harness.must(f"mv /run/{RULES.rsplit('/', 1)[-1]} {RULES}; udevadm control --reload; systemctl start {UNIT}")
 
 
 @pytest.mark.parametrize("kind", [pytest.param("scsi", marks=pytest.mark.long), "nvme"])
@@ -389,15 +445,11 @@ def test_a_drive_that_comes_off_is_on_again_and_gets_its_flushes(harness: Harnes
     disk = kept.disks["wcoff"]
     told = ok(call(harness, (disk, "on")))["devices"][0]
     assert (told["before"], told["after"], told["belief"]) == ("off", "on", "write back")
-    harness.must(f"systemctl stop {UNITS}")
-    try:
-        kept.pull(disk)
-        kept.plug(disk)
-        disk = kept.disks["wcoff"]
-        assert state(harness, disk) == "on"
-        assert harness.must(f"cat /sys/block/{disk.kernel}/queue/write_cache").strip() == "write back"
-    finally:
-        harness.must(f"systemctl start {UNITS.split()[0]}")
+    kept.pull(disk)
+    kept.plug(disk)
+    disk = kept.disks["wcoff"]
+    assert state(harness, disk) == "on"
+    assert harness.must(f"cat /sys/block/{disk.kernel}/queue/write_cache").strip() == "write back"
     ok(call(harness, (disk, "keep")))
 
 
@@ -416,11 +468,13 @@ def test_after_a_new_boot_it_is_off_before_the_mount(harness: Harness, kept: Ben
 
 @pytest.mark.long(minutes=8)
 def test_five_of_five(harness: Harness, kept: Bench) -> None:
-    """Boot, plugging, a controller's reset and a default that came back without an event, five times each."""
+    """Boot, plugging, a controller's reset, a SCSI drive's, and a default that came back without an event, five times each."""
     for _turn in range(5):
         booted(harness, kept)
         reset_without_an_event(harness, kept)
         reset_of_a_controller(harness, kept)
+        reset_of_a_scsi_drive(harness, disk_of(kept, "scsi"))
+        until_off(harness, kept, ["scsi"], 10)
         for kind in ("scsi", "nvme"):
             replugged(harness, kept, kind)
 
@@ -434,7 +488,7 @@ def test_keep_leaves_nothing_behind(harness: Harness, kept: Bench) -> None:
         assert len(kept_files(harness).splitlines()) == (len(FILES) if number < len(KINDS) else 0)
         assert (disk_of(kept, kind).serial in harness.run("cat /var/lib/plumbline/write_cache.json")[1]) is False
     assert [first for first, _second in states(harness, kept)] == ["off"] * 3
-    assert harness.run(f"systemctl list-units --all --no-legend {UNITS} | grep -v not-found")[1] == ""
+    assert harness.run(f"systemctl list-units --all --no-legend {UNIT} | grep -v not-found")[1] == ""
     assert harness.run("ls /etc/plumbline /etc/systemd/system/*.wants/plumbline-*")[1] == ""
     put(harness, disk_of(kept, "nvme"), "on")
     time.sleep(7)

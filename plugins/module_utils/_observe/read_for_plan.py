@@ -26,7 +26,7 @@ _TABLE_BYTES = 32 << 10
 def read_for_plan(run: Runner, ask: Questions) -> StorageReading:
     """Read the host once. Raises PlumblineError where that is not possible. Without a device nothing is asked of it: it may have no tools either."""
     asked = bool(ask.devices or ask.models)
-    seen, keeping = (observe(run, ask), read_keeping(run)) if asked else (Observation(), Keeping({}, True, ()))
+    seen, keeping = (observe(run, ask), read_keeping()) if asked else (Observation(), Keeping({}, True, ()))
     records = {name: load_proof(name) for name in ask.proofs}
     heads = {name: {key: record[key] for key in _OF_A_PROOF if key in record} for name, record in records.items()}
     return StorageReading(seen, heads, load_last() if ask.health else {}, keeping, int(time.time()))

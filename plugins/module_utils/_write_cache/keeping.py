@@ -7,7 +7,6 @@ import json
 import os
 from typing import Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import kept_paths
 
@@ -25,14 +24,9 @@ def has_systemd() -> bool:
     return os.path.isdir("/run/systemd/system")
 
 
-def timer_is_active(run: Runner) -> bool:
-    """Whether systemd starts the timer and the service at boot, and the timer runs by now; or there is no systemd that could.
-
-    The timer is stopped while a cache is switched. A killed run can leave it stopped, and so can whoever stops it by hand.
-    """
-    if not has_systemd():
-        return True
-    return all(os.path.islink(path) for path in kept_paths.WANTS) and run(["systemctl", "is-active", "--quiet", kept_paths.UNITS[0]])[0] == 0
+def starts_at_boot() -> bool:
+    """Whether systemd starts the service at boot; or there is no systemd that could."""
+    return not has_systemd() or os.path.islink(kept_paths.WANTS)
 
 
 def tool_exists(tool: str) -> bool:
@@ -40,12 +34,12 @@ def tool_exists(tool: str) -> bool:
     return os.access(tool, os.X_OK)
 
 
-def read_keeping(run: Runner) -> Keeping:
+def read_keeping() -> Keeping:
     """The files that are there, whether they are at work, and which of the tools that they name can be run."""
     paths = (kept_paths.RULES, kept_paths.SCRIPT, kept_paths.SERVICE, kept_paths.TIMER, kept_paths.STATE)
     texts = {path: read_file(path) for path in paths if os.path.lexists(path)}
     state = texts.get(kept_paths.STATE, "")
-    return Keeping(texts, not state or timer_is_active(run), _tools_of(state))
+    return Keeping(texts, not state or starts_at_boot(), _tools_of(state))
 
 
 def _tools_of(state: str) -> Tuple[str, ...]:

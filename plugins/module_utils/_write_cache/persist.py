@@ -1,43 +1,41 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keep write caches over reboots and hotplug: rule, script, timer and state, written and taken back. I/O."""
+"""Keep write caches over reboots, hot-plug and resets: rule, script, service and state, written and taken back. I/O."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from typing import Iterator, Mapping, Sequence
+from typing import Mapping, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import make_private, replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import keeping, kept_paths, persist_files
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import read_file, timer_is_active
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import read_file, starts_at_boot
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persisted import differing
+
+_NOT_LOADED = 5  # exit status of `systemctl stop` for a unit of which nothing is left
 
 
 def keep(run: Runner, entries: Sequence[persist_files.Entry]) -> bool:
-    """Bring rule, script, timer and state to these entries. Returns whether anything changed; a failure leaves what was there."""
+    """Bring rule, script, service and state to these entries. Returns whether anything changed; a failure leaves what was there."""
     stale = differing(entries)
-    if not stale and (not entries or timer_is_active(run)):
+    if not stale and (not entries or starts_at_boot()):
         return False
     old = {path: read_file(path) if os.path.lexists(path) else None for path in stale}
     try:
         if entries:
             _write(stale)
-            _start(run, stale)
+            _enable(run, stale)
         else:
-            _stop(run)
+            _disable(run)
             _write(stale)
-            if keeping.has_systemd():
-                must_succeed(run(["systemctl", "daemon-reload"]), "systemd could not read its units again")
+            _reload(run)
         if kept_paths.RULES in stale:
             run(["udevadm", "control", "--reload"])  # it looks by itself too, but every three seconds only
     except BaseException:
-        if entries and not old.get(kept_paths.TIMER, "there"):
-            with contextlib.suppress(OSError, PlumblineError):
-                _stop(run)
+        if entries and not old.get(kept_paths.SERVICE, "there"):
             with contextlib.suppress(OSError):
-                _disable()
+                _unlink(kept_paths.WANTS)
         for path, text in old.items():  # each as far as it goes: one that fails must not leave the others, which would set the drive again
             with contextlib.suppress(OSError):
                 _write({path: text or ""})
@@ -61,40 +59,45 @@ def _write(texts: Mapping[str, str]) -> None:
                     os.rmdir(directory)  # ours, where nothing else was put there
 
 
-def _start(run: Runner, stale: Mapping[str, str]) -> None:
-    """Units that are new or changed are read, and the timer runs; the first look at the drives is the service's own."""
-    if not keeping.has_systemd():
+def _enable(run: Runner, stale: Mapping[str, str]) -> None:
+    """The service that is new or changed is read, and starts with the next boot. The drives of now are set already."""
+    if keeping.has_systemd() and (kept_paths.SERVICE in stale or not starts_at_boot()):
+        must_succeed(run(["systemctl", "enable", "--quiet", kept_paths.UNIT]), "the service that sets the write caches at boot could not be enabled")
+
+
+def _disable(run: Runner) -> None:
+    """What `systemctl disable --now` does, also where the unit's file is gone, over which systemctl would stumble."""
+    if keeping.has_systemd() and os.path.lexists(kept_paths.SERVICE):
+        must_succeed(run(["systemctl", "stop", "--quiet", kept_paths.UNIT]), "%s could not be stopped" % kept_paths.UNIT)
+        run(["systemctl", "reset-failed", "--quiet", kept_paths.UNIT])  # or systemd goes on showing a unit that is gone
+    _unlink(kept_paths.WANTS)
+
+
+def retire_timer(run: Runner) -> None:
+    """Stop and remove the timer of an earlier release, which would go on asking the drives, and set them to what was asked before."""
+    if not has_timer():
         return
-    if kept_paths.SERVICE in stale or kept_paths.TIMER in stale or not timer_is_active(run):
-        must_succeed(run(["systemctl", "enable", "--quiet", *kept_paths.UNITS]), "the timer that looks after the write caches could not be enabled")
-        must_succeed(run(["systemctl", "restart", "--quiet", kept_paths.UNITS[0]]), "the timer that looks after the write caches could not be started")
-
-
-def _stop(run: Runner) -> None:
-    """Stop and disable the timer, also where some of its files are gone, over which systemctl would stumble."""
     if keeping.has_systemd():
-        for unit, path in zip(kept_paths.UNITS, (kept_paths.TIMER, kept_paths.SERVICE)):
-            if os.path.lexists(path):
-                must_succeed(run(["systemctl", "stop", "--quiet", unit]), "%s could not be stopped" % unit)
-                run(["systemctl", "reset-failed", "--quiet", unit])  # or systemd goes on showing a unit that is gone
-    _disable()
+        stopped = run(["systemctl", "stop", "--quiet", kept_paths.TIMER_UNIT])
+        if stopped[0] != _NOT_LOADED:
+            must_succeed(stopped, "the timer of an earlier release could not be stopped; nothing was set")
+        run(["systemctl", "stop", "--quiet", kept_paths.UNIT])  # a run that it began
+        run(["systemctl", "reset-failed", "--quiet", kept_paths.TIMER_UNIT])
+    _unlink(kept_paths.TIMER_WANTS)
+    _unlink(kept_paths.TIMER)
+    _reload(run)
 
 
-def _disable() -> None:
-    """What `systemctl disable` does."""
-    for path in kept_paths.WANTS:
-        if os.path.lexists(path):
-            os.unlink(path)
+def has_timer() -> bool:
+    """Whether the timer of an earlier release is there."""
+    return os.path.lexists(kept_paths.TIMER) or os.path.lexists(kept_paths.TIMER_WANTS)
 
 
-@contextlib.contextmanager
-def paused(run: Runner, needed: bool) -> Iterator[None]:
-    """Within, the timer's own run cannot set a drive back to what was asked before; what is running is waited for."""
-    stopped = needed and keeping.has_systemd() and os.path.lexists(kept_paths.TIMER) and os.path.lexists(kept_paths.SERVICE)
-    if stopped:
-        must_succeed(run(["systemctl", "stop", "--quiet", *kept_paths.UNITS]), "the timer that looks after the write caches could not be stopped")
-    try:
-        yield
-    finally:
-        if stopped and os.path.lexists(kept_paths.TIMER):
-            run(["systemctl", "start", "--quiet", kept_paths.UNITS[0]])
+def _reload(run: Runner) -> None:
+    if keeping.has_systemd():
+        must_succeed(run(["systemctl", "daemon-reload"]), "systemd could not read its units again")
+
+
+def _unlink(path: str) -> None:
+    if os.path.lexists(path):
+        os.unlink(path)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What keeps a write cache as it was asked over reboots, hot-plug and resets: the texts of a udev rule, a script and its timer. Pure.
+"""What keeps a write cache as it was asked over reboots, hot-plug and resets: the texts of a udev rule, a script and its service. Pure.
+
+Nothing here runs by the clock. On a SATA drive any question about its cache is a command outside of the queue, which waits until the drive has
+nothing else to do (ata_std_qc_defer() in libata): a database would feel each. So the drives are asked after events only.
 
 All texts follow from the entries alone, so that the same entries give the same bytes, and a host as asked is written nothing.
 """
@@ -81,11 +84,10 @@ def merge(old: Sequence[Entry], changes: Mapping[str, Optional[Entry]]) -> List[
 def files(entries: Sequence[Entry]) -> Dict[str, str]:
     """Every file with its text; all texts are empty where no drive is left, which means: no such file."""
     if not entries:
-        return dict.fromkeys((kept_paths.SCRIPT, kept_paths.SERVICE, kept_paths.TIMER, kept_paths.RULES, kept_paths.STATE), "")
+        return dict.fromkeys((kept_paths.SCRIPT, kept_paths.SERVICE, kept_paths.RULES, kept_paths.STATE), "")
     return {
         kept_paths.SCRIPT: script_text(entries),
         kept_paths.SERVICE: _SERVICE,
-        kept_paths.TIMER: _TIMER,
         kept_paths.RULES: rules_text(entries),
         kept_paths.STATE: state_text(entries),
     }
@@ -101,7 +103,7 @@ def kept_states(entries: Sequence[Entry], intact: bool, rules: str) -> Dict[str,
 def kept_of(keeping: Keeping) -> Dict[str, str]:
     """Identity → the state that is kept; empty where files are missing or were changed by others, or nothing works by them."""
     entries = parse_state(keeping.texts.get(kept_paths.STATE, ""))
-    same = all(keeping.texts.get(path, "") == text for path, text in files(entries).items() if text)
+    same = kept_paths.TIMER not in keeping.texts and all(keeping.texts.get(path, "") == text for path, text in files(entries).items())
     kept = kept_states(entries, not entries or (same and keeping.at_work), keeping.texts.get(kept_paths.RULES, ""))
     return {**kept, **{entry.identity: "" for entry in entries if entry.tool not in keeping.tools}}
 
@@ -129,12 +131,24 @@ def rules_text(entries: Sequence[Entry]) -> str:
     return "\n".join(lines)
 
 
+# What a SCSI drive reports by itself (unit attention), as the kernel tells it of the SCSI device (sdev_evt_send(), drivers/scsi/scsi_lib.c).
+_UNIT_ATTENTIONS = "POWER_ON_RESET_OCCURRED|MODE_PARAMETERS_CHANGED"
+
+
 def _disk_rules(entry: Entry) -> List[str]:
+    """At the disk for boot and hot-plug, and at its SCSI device where it reported a reset, or a mode page that another host has changed.
+
+    Then it is asked first, by the script: two hosts that set one drive at each other's report would go on for ever.
+    """
     run = 'RUN+="%s"' % " ".join(set_command(entry.bus, entry.tool, "$devnode", entry.state))
     if entry.bus == "scsi" and entry.state == "on":
         # sd has read the caching page before: a belief "write through" that stayed would drop flushes.
         run += """, RUN+="/bin/sh -c 'echo 1 > /sys$devpath/device/rescan'\""""
-    return ['ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="sd*", ATTRS{wwid}=="%s", %s' % (entry.wwid, run)]
+    script = "RUN+=\"/bin/sh -c 'exec /bin/sh %s /sys$devpath/block/sd* 2>/dev/kmsg'\"" % kept_paths.SCRIPT
+    return [
+        'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="sd*", ATTRS{wwid}=="%s", %s' % (entry.wwid, run),
+        'ACTION=="change", SUBSYSTEM=="scsi", ENV{SDEV_UA}=="%s", ATTR{wwid}=="%s", %s' % (_UNIT_ATTENTIONS, entry.wwid, script),
+    ]
 
 
 def _nvme_rules(entry: Entry) -> List[str]:
@@ -146,7 +160,7 @@ def _nvme_rules(entry: Entry) -> List[str]:
     ]
 
 
-# --- the script and its timer ----------------------------------------------------------------------
+# --- the script and its service ----------------------------------------------------------------------
 
 _SERVICE = """\
 # Written by plumbline.ssd.write_cache.
@@ -164,37 +178,19 @@ ExecStart=/bin/sh %s
 TimeoutStartSec=60
 StandardOutput=null
 StandardError=journal
-# It runs every few seconds and says nothing but what it had to set.
+# It says nothing but what it had to set.
 LogLevelMax=warning
 
 [Install]
 WantedBy=sysinit.target
 """ % kept_paths.SCRIPT
 
-_TIMER = """\
-# Written by plumbline.ssd.write_cache: a reset that raises no event may have brought a drive's default back.
-[Unit]
-Description=Look after the write cache of the drives
-# A timer comes before its service, and that one before the local mounts, so that the usual After=sysinit.target would be a cycle.
-DefaultDependencies=no
-Before=shutdown.target
-Conflicts=shutdown.target
-
-[Timer]
-OnActiveSec=1s
-OnUnitActiveSec=5s
-AccuracySec=1s
-
-[Install]
-WantedBy=timers.target
-"""
-
 _SCRIPT_HEAD = r"""#!/bin/sh
 # Written by plumbline.ssd.write_cache, which replaces it whole. Do not edit; ask for write_cache: keep to be rid of it.
 #
-# Asks each of its drives whether the write cache is on, and sets it where it is not as asked. A drive that is as asked is only asked.
-# The kernel's queue/write_cache does not tell whether a cache is on: it is what the kernel believes. Where that is 'write through' while
-# a cache is on as asked, the kernel drops flushes, and is told 'write back'.
+# Asks each of its drives, or those whose directories in /sys are its arguments, whether the write cache is on, and sets it where it is
+# not as asked. A drive that is as asked is only asked. The kernel's queue/write_cache does not tell whether a cache is on: it is what the
+# kernel believes. Where that is 'write through' while a cache is on as asked, the kernel drops flushes, and is told 'write back'.
 LC_ALL=C
 export LC_ALL
 failed=0
@@ -312,7 +308,8 @@ look_after_nvme() {
     return $none
 }
 
-for at in /sys/class/block/sd* /sys/class/block/nvme*; do
+[ $# -gt 0 ] || set -- /sys/class/block/sd* /sys/class/block/nvme*
+for at in "$@"; do
     wwid=
     name=${at##*/}
     case $name in

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from typing import Dict, List, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import kept_paths, persist_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import read_file, read_keeping
 
@@ -22,6 +21,6 @@ def differing(entries: Sequence[persist_files.Entry]) -> Dict[str, str]:
     return {path: text for path, text in wanted.items() if read_file(path) != text or (not text and os.path.lexists(path))}
 
 
-def read_kept(run: Runner) -> Dict[str, str]:
+def read_kept() -> Dict[str, str]:
     """Identity → the state that is kept; see persist_files.kept_of()."""
-    return persist_files.kept_of(read_keeping(run))
+    return persist_files.kept_of(read_keeping())

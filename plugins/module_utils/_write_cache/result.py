@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import droppers, name_mapped, state_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation, WriteCache
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist_files, rules
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import kept_paths, persist_files, rules
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.drive import AskedDrive
 
 
@@ -70,8 +70,11 @@ def _finding(level: str, drive: AskedDrive, found: str, wanted: str) -> Dict[str
     return {"level": level, "layer": "device", "name": name, "found": found, "wanted": wanted, "text": "%s: %s; wanted %s" % (drive.name, found, wanted)}
 
 
-def diff_of_devices(devices: Sequence[Mapping[str, Any]]) -> Dict[str, str]:
+def diff_of_devices(devices: Sequence[Mapping[str, Any]], timer: bool = False) -> Dict[str, str]:
+    """What changes. *timer*: one of an earlier release goes."""
+    retired = "%s: asks every drive every five seconds\n" % kept_paths.TIMER if timer else ""
+
     def lines(state: str, kept: str) -> str:
         return "".join("%s (%s): %s%s\n" % (d["device"], d["serial"], d[state], ", kept %s" % d[kept] if d[kept] else "") for d in devices)
 
-    return {"before": lines("before", "kept_before"), "after": lines("after", "kept")}
+    return {"before": lines("before", "kept_before") + retired, "after": lines("after", "kept")}

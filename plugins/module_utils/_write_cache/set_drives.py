@@ -22,8 +22,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model import host
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive, command, persist_files, rules
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.drive import Asked, AskedDrive
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import timer_is_active
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persist import keep, paused
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import starts_at_boot
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persist import has_timer, keep, retire_timer
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persisted import differing, read_entries, read_kept
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.result import Outcome, describe_drive, diff_of_devices, dropped_above
 
@@ -154,19 +154,18 @@ def _twin_controllers(drive: AskedDrive, entry: persist_files.Entry) -> List[Rea
 
 def apply(run: Runner, asked: Sequence[Asked], persist: bool, tools: Mapping[str, str], dry: bool, stated: Sequence[str] = ()) -> Outcome:
     """Bring the write caches to what is asked and keep them so. *dry*: only say what would be done; *stated*: as in check()."""
-    old, kept_before = read_entries(), read_kept(run)
+    old, kept_before, timer = read_entries(), read_kept(), has_timer()
     seen, drives = look(asked, persist, kept_before)
     entries = check_drives(seen, drives, persist, tools, stated)
     merged = persist_files.merge(old, {drive.node.identity.key: entries.get(drive.node.identity.key) for drive in drives})
-    keeps = bool(differing(merged)) or bool(merged and not timer_is_active(run))
+    keeps = timer or bool(differing(merged)) or bool(merged and not starts_at_boot())
     todo = [drive for drive in drives if drive.verdict.set]
     changed = keeps or bool(todo) or any(drive.verdict.rescan for drive in drives)
     after = {drive.devno: drive.before for drive in drives}
     beliefs = {drive.devno: drive.node.write_cache for drive in drives}
     if changed and not dry:
-        states = {entry.identity: entry.state for entry in old}
-        clash = any(states.get(drive.node.identity.key, drive.asked.state) != drive.asked.state for drive in drives)
-        with paused(run, clash), undoing(run, tools) as done:
+        retire_timer(run)
+        with undoing(run, tools) as done:
             for drive in todo:
                 done.append(drive)
                 set_drive(run, tools, drive, drive.asked.state, persist)
@@ -176,7 +175,7 @@ def apply(run: Runner, asked: Sequence[Asked], persist: bool, tools: Mapping[str
     devices = [describe_drive(drive, after[drive.devno], beliefs[drive.devno], entries, kept_before, dry) for drive in drives]
     for drive, device in zip(drives, devices):
         device["findings"] += dropped_above(seen, drive, after[drive.devno], dry)
-    return Outcome(changed, devices, diff_of_devices(devices))
+    return Outcome(changed, devices, diff_of_devices(devices, timer))
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from typing import Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
@@ -18,8 +17,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import N
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import (
     ask_drive,
     command,
-    keeping,
     kept_paths,
+    persist,
     rules,
     set_drives,
 )
@@ -34,8 +33,6 @@ class Means(NamedTuple):
 
     read: Callable[[str], WriteCache]  # by device number, from the drive
     set: Callable[[str, bool], None]  # the kernel believes it, too, when this returns
-    hold: Callable[[], None] = lambda: None  # whoever looks after the setting must not put it back meanwhile
-    release: Callable[[], None] = lambda: None
     name: Callable[[str], str] = lambda devno: "device " + devno  # for messages
 
 
@@ -103,7 +100,6 @@ def inverted_caches(means: Means, legs: Sequence[str], was: bool, seconds: float
         means.set(leg, was)
     guard = Guardian(lambda: put_all_back(means, legs, was), "the write caches", seconds)
     try:
-        means.hold()
         for leg in legs:
             means.set(leg, not was)
         yield
@@ -129,10 +125,6 @@ def put_all_back(means: Means, legs: Sequence[str], was: bool) -> List[str]:
         faults = [fault for fault in (_put_one_back(means, leg, was) for leg in legs) if fault]
         if not faults:
             break
-    try:
-        means.release()
-    except (PlumblineError, OSError) as fault:
-        faults.append(str(fault))
     return faults
 
 
@@ -165,6 +157,9 @@ class Drives(NamedTuple):
 
 def drives_of(devno: str, run: Runner, tools: Mapping[str, str]) -> Drives:
     """Ask the drives below a device. Raises PlumblineError where their caches cannot be switched. Nothing is set."""
+    if persist.has_timer():
+        text = "cache_states: %s, which an earlier release has left, would put the caches back every five seconds; run the role write_cache first"
+        raise PlumblineError(text % kept_paths.TIMER_UNIT)
     seen = sysfs.read_mounted_devices()
     legs = legs_of(seen, devno)
     caches = {leg: ask_drive.read_cache(seen.nodes[leg]) for leg in legs}
@@ -198,18 +193,4 @@ def _means(seen: Observation, run: Runner, tools: Mapping[str, str]) -> Means:
         set_drives.set_drive(run, tools, drive, state, False)
         set_drives.settle_belief(drive, read(leg))
 
-    def timer(words: Sequence[str]) -> None:
-        # The timer of write_cache puts a kept setting back every few seconds.
-        if keeping.has_systemd() and os.path.lexists(kept_paths.TIMER):
-            code, out, err = run(["systemctl", *words])
-            if code:
-                said = " ".join((err or out).split()) or "return code %d" % code
-                raise PlumblineError("the timer that looks after the write caches: systemctl %s failed: %s" % (words[0], said))
-
-    return Means(
-        read=read,
-        set=switch,
-        hold=lambda: timer(["stop", "--quiet", *kept_paths.UNITS]),
-        release=lambda: timer(["start", "--quiet", kept_paths.UNITS[0]]),
-        name=lambda leg: host.device_label(seen.nodes[leg]),
-    )
+    return Means(read=read, set=switch, name=lambda leg: host.device_label(seen.nodes[leg]))

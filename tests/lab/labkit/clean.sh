@@ -33,7 +33,7 @@ if [ "$what" = all ]; then
     compgen -G '/etc/systemd/system/*.d/50-plumbline-*.conf' > /dev/null && { rm -rf /etc/systemd/system/*.d/50-plumbline-*.conf; reload=yes; }
 fi
 if [ "$what" = all ] && compgen -G '/etc/*/*/*plumbline-write-cache*' > /dev/null; then
-    systemctl disable --quiet --now plumbline-write-cache.timer plumbline-write-cache.service 2>/dev/null
+    systemctl disable --quiet --now plumbline-write-cache.service 2>/dev/null
     rm -rf /etc/systemd/system/plumbline-write-cache.* /etc/udev/rules.d/*-plumbline-write-cache.rules /etc/plumbline
     udevadm control --reload
     reload=yes

@@ -10,7 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import keeping, temporary_state
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import temporary_state
 
 ON = WriteCache(present=True, enabled=True)
 TOOLS = {"sdparm": "/usr/bin/sdparm", "hdparm": "/usr/sbin/hdparm"}
@@ -35,8 +35,7 @@ def host(monkeypatch):
     monkeypatch.setattr(temporary_state.ask_drive, "read_cache", lambda one: found[one.devno])
     monkeypatch.setattr(temporary_state.set_drives, "set_drive", lambda run, tools, drive, state, save: found["told"].append((drive.node.name, state, save)))
     monkeypatch.setattr(temporary_state.set_drives, "settle_belief", lambda drive, cache: found["told"].append((drive.node.name, drive.verdict.set)))
-    monkeypatch.setattr(keeping, "has_systemd", lambda: True)
-    monkeypatch.setattr(temporary_state.os.path, "lexists", lambda path: found["timer"])
+    monkeypatch.setattr(temporary_state.persist, "has_timer", lambda: found["timer"])
     return found
 
 
@@ -82,17 +81,8 @@ def test_a_drive_that_has_another_name_by_now_is_found_by_its_identity(host):
     assert host["told"] == [("sdb", "off", False), ("sdb", True)]
 
 
-@pytest.mark.parametrize("timer", [True, False])
-def test_the_timer_rests_where_there_is_one(host, timer):
-    host["timer"] = timer
-    means = drives(host).means
-    means.hold()
-    means.release()
-    units = ["plumbline-write-cache.timer", "plumbline-write-cache.service"]
-    assert host["run"] == ([["systemctl", "stop", "--quiet", *units], ["systemctl", "start", "--quiet", units[0]]] if timer else [])
-
-
-def test_a_timer_that_does_not_start_again_is_said(host):
-    host.update(timer=True, code=5)
-    with pytest.raises(PlumblineError, match="the timer that looks after the write caches: systemctl start failed: no such unit"):
-        drives(host).means.release()
+def test_the_timer_of_an_earlier_release_would_put_the_caches_back(host):
+    host["timer"] = True
+    with pytest.raises(PlumblineError, match=r"cache_states: plumbline-write-cache\.timer, .* run the role write_cache first"):
+        drives(host)
+    assert host["told"] == host["run"] == []

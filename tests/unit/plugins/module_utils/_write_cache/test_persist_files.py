@@ -8,6 +8,7 @@ import re
 import subprocess
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import kept_paths
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist_files as keep
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
@@ -26,8 +27,10 @@ def rules(*entries):
 
 
 def test_rules():
+    script = """RUN+="/bin/sh -c 'exec /bin/sh /etc/plumbline/write-cache /sys$devpath/block/sd* 2>/dev/kmsg'\""""
     assert rules(ATA) == [
-        'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="sd*", ATTRS{wwid}=="naa.5000", RUN+="/usr/sbin/hdparm -q -W0 $devnode"'
+        'ACTION=="add", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="sd*", ATTRS{wwid}=="naa.5000", RUN+="/usr/sbin/hdparm -q -W0 $devnode"',
+        'ACTION=="change", SUBSYSTEM=="scsi", ENV{SDEV_UA}=="POWER_ON_RESET_OCCURRED|MODE_PARAMETERS_CHANGED", ATTR{wwid}=="naa.5000", %s' % script,
     ]
     assert rules(SCSI_OFF)[0].endswith('ATTRS{wwid}=="naa.6001", RUN+="/usr/bin/sdparm --quiet --clear=WCE $devnode"')
     assert rules(SCSI)[0].endswith("""RUN+="/usr/bin/sdparm --quiet --set=WCE $devnode", RUN+="/bin/sh -c 'echo 1 > /sys$devpath/device/rescan'\"""")
@@ -107,9 +110,18 @@ def test_what_is_kept():
 
 
 def test_units():
-    service, timer = keep.files(ALL)[kept_paths.SERVICE], keep.files(ALL)[kept_paths.TIMER]
+    service = keep.files(ALL)[kept_paths.SERVICE]
     assert "Before=local-fs-pre.target" in service and "LogLevelMax=warning" in service and "ExecStart=/bin/sh %s\n" % kept_paths.SCRIPT in service
-    assert "OnUnitActiveSec=5s" in timer and "AccuracySec=1s" in timer
+    assert not any("Timer]" in text for text in keep.files(ALL).values()), "nothing asks a drive by the clock"
+
+
+def test_an_earlier_release_s_timer_is_damage():
+    """A host that still has it gets a step, and a host without it none."""
+    texts = keep.files(ALL)
+    tools = tuple({entry.tool for entry in ALL})
+    assert keep.kept_of(Keeping(texts, True, tools)) == {entry.identity: entry.state for entry in ALL}
+    assert set(keep.kept_of(Keeping({**texts, kept_paths.TIMER: "[Timer]"}, True, tools)).values()) == {""}
+    assert set(keep.kept_of(Keeping(texts, False, tools)).values()) == {""}
 
 
 # --- the script, by sh -----------------------------------------------------------------------------
@@ -193,12 +205,12 @@ class Drives:
         """Run the script; returns (its exit code, what was set, what it said)."""
         return self.run_text(self.script(entries))
 
-    def run_text(self, text):
+    def run_text(self, text, *arguments):
         script = self.top / "script"
         script.write_text(text)
         calls = self.top / "calls"
         calls.write_text("")
-        done = subprocess.run(["sh", str(script)], capture_output=True, text=True, timeout=HANG, check=False)
+        done = subprocess.run(["sh", str(script), *arguments], capture_output=True, text=True, timeout=HANG, check=False)
         return done.returncode, calls.read_text().splitlines(), done.stderr
 
 
@@ -240,6 +252,15 @@ def test_a_drive_that_fell_back_is_set_again_and_no_other(drives, fell, name, st
     assert re.fullmatch(r"<4>plumbline.ssd: \S*/%s \(%s\): its write cache was not %s any more and was set again\n" % (name, wwid, state), said)
     assert drives.state(name) == state
     assert drives.run(ALL) == (0, [], "")
+
+
+def test_the_drive_of_an_event_is_asked_and_no_other(drives):
+    fill(drives, ata="on", nvme="on")
+    at = str(drives.top / "sys/class/block")
+    assert drives.run_text(drives.script(ALL), at + "/sdc")[1] == []
+    code, calls, said = drives.run_text(drives.script(ALL), at + "/sda")
+    assert code == 0 and len(calls) == 1 and "-W0" in calls[0] and "was set again" in said
+    assert (drives.state("sda"), drives.state("nvme0")) == ("off", "on")
 
 
 def test_foreign_drives_are_left_alone(drives):

@@ -31,7 +31,7 @@ class World:
     """Drives that take commands, or do not, and files below a directory of the test."""
 
     def __init__(self, top, monkeypatch):
-        self.mounts, self.in_force, self.stopped, self.removed = [], {}, False, set()
+        self.mounts, self.in_force, self.removed = [], {}, set()
         self.written_through = set()  # somebody wrote so to queue/write_cache: no rescan takes it back since Linux 6.11
         self.nodes, self.caches, self.calls, self.refuse, self.ignore, self.beliefs = {}, {}, [], set(), set(), {}
         self.after = None  # called behind every command
@@ -40,8 +40,9 @@ class World:
             monkeypatch.setattr(kept_paths, name, path)
         for name in ("RULES", "SERVICE"):
             os.makedirs(os.path.dirname(getattr(kept_paths, name)))
-        self.wants = str(top / "wants")
-        monkeypatch.setattr(kept_paths, "WANTS", (self.wants,))
+        self.wants, self.timer_wants = str(top / "wants"), str(top / "timer-wants")
+        monkeypatch.setattr(kept_paths, "WANTS", self.wants)
+        monkeypatch.setattr(kept_paths, "TIMER_WANTS", self.timer_wants)
         monkeypatch.setattr(persist_files, "MODES", {kept_paths.STATE: 0o600, kept_paths.SCRIPT: 0o755})
         monkeypatch.setattr(keeping, "has_systemd", lambda: False)
         monkeypatch.setattr(keeping, "tool_exists", lambda tool: tool not in self.removed)
@@ -73,6 +74,9 @@ class World:
             raise PlumblineError("device %s is another device" % node.name)
         return contextlib.nullcontext()
 
+    def put(self, name, cache):
+        self.caches[name] = cache
+
     def rescan(self, node):
         self.calls.append("rescan %s" % node.name)
         if self.mended:
@@ -82,11 +86,7 @@ class World:
     def run(self, argv):
         self.calls.append(" ".join(argv))
         if argv[:2] == ["systemctl", "enable"] and not os.path.lexists(self.wants):
-            os.symlink(kept_paths.TIMER, self.wants)
-        if argv[:2] == ["systemctl", "is-active"]:
-            return 3 if self.stopped else 0, "", ""
-        if argv[0] == "systemctl" and kept_paths.UNITS[0] in argv and argv[1] in ("stop", "start", "restart"):
-            self.stopped = argv[1] == "stop"
+            os.symlink(kept_paths.SERVICE, self.wants)
         if os.path.basename(argv[0]) not in ("hdparm", "sdparm", "nvme"):
             return 0, "", ""
         name = next(word for word in argv if word.startswith("/dev/"))[5:]
@@ -483,62 +483,84 @@ def test_units_are_enabled_once_and_gone_with_the_last_drive(world, monkeypatch)
     monkeypatch.setattr(keeping, "has_systemd", lambda: True)
     three(world)
     world.apply(("sda", "off"))
-    timer, service = kept_paths.UNITS
-    assert systemd(world) == ["systemctl enable --quiet %s %s" % (timer, service), "systemctl restart --quiet %s" % timer, "udevadm control --reload"]
+    service = kept_paths.UNIT
+    assert systemd(world) == ["systemctl enable --quiet %s" % service, "udevadm control --reload"]
+    for asked in ("off", "on"):
+        world.calls = []
+        world.apply(("sdb", asked))
+        assert systemd(world) == ["udevadm control --reload"], "nothing runs by the clock that could set it back meanwhile"
     world.calls = []
-    world.apply(("sdb", "off"))
-    assert systemd(world) == ["udevadm control --reload"]
-    world.calls = []
-    world.apply(("sdb", "on"))  # the timer must not set it back meanwhile
-    assert systemd(world) == [
-        "systemctl stop --quiet %s %s" % (timer, service),
-        "systemctl enable --quiet %s %s" % (timer, service),
-        "systemctl restart --quiet %s" % timer,
-        "udevadm control --reload",
-        "systemctl start --quiet %s" % timer,
-    ]
-    world.calls = []
-    os.unlink(kept_paths.SERVICE)
     world.apply(("sda", "keep"), ("sdb", "keep"))
-    gone = ["stop --quiet %s" % timer, "reset-failed --quiet %s" % timer, "daemon-reload"]
+    gone = ["stop --quiet %s" % service, "reset-failed --quiet %s" % service, "daemon-reload"]
     assert systemd(world) == [*("systemctl %s" % one for one in gone), "udevadm control --reload"]
-    assert not os.path.lexists(world.wants) and not os.path.exists(kept_paths.TIMER)
+    assert not os.path.lexists(world.wants) and not os.path.exists(kept_paths.SERVICE)
 
 
-def test_a_timer_that_was_disabled_is_damage(world, monkeypatch):
+def earlier_release(world):
+    """The host as a release with a timer has left it."""
+    with open(kept_paths.TIMER, "w", encoding="ascii") as handle:
+        handle.write("[Timer]\nOnUnitActiveSec=5s\n")
+    os.symlink(kept_paths.TIMER, world.timer_wants)
+
+
+@pytest.mark.parametrize("asked", ["off", "keep"])
+def test_the_timer_of_an_earlier_release_goes_with_the_next_run(world, monkeypatch, asked):
+    """Before any drive is set; the diff shows it, in check mode as well, and a second run finds nothing to do."""
+    monkeypatch.setattr(keeping, "has_systemd", lambda: True)
+    three(world)
+    world.apply(("sda", "off"))
+    earlier_release(world)
+    world.put("sda", ON)
+    assert set(persisted.read_kept().values()) == {""}
+    line = "%s: asks every drive every five seconds\n" % kept_paths.TIMER
+    world.calls = []
+    dry = world.apply(("sda", asked), dry=True)
+    assert dry.changed and dry.diff["before"].endswith(line) and line not in dry.diff["after"] and os.path.exists(kept_paths.TIMER) and not systemd(world)
+    done = world.apply(("sda", asked))
+    assert done.changed and done.diff["before"].endswith(line)
+    assert world.calls[:2] == ["systemctl stop --quiet %s" % kept_paths.TIMER_UNIT, "systemctl stop --quiet %s" % kept_paths.UNIT]
+    assert not os.path.lexists(kept_paths.TIMER) and not os.path.lexists(world.timer_wants) and "systemctl daemon-reload" in world.calls
+    assert persisted.read_kept() == ({} if asked == "keep" else {"wwid:naa.sda": "off"})
+    assert not world.apply(("sda", asked)).changed
+
+
+@pytest.mark.parametrize(("code", "fails_then"), [(5, False), (1, True)])
+def test_a_timer_that_cannot_be_stopped(world, monkeypatch, code, fails_then):
+    """One of which systemd knows nothing is as good as stopped. Another one ends the run before a drive is set."""
+    monkeypatch.setattr(keeping, "has_systemd", lambda: True)
+    three(world)
+    earlier_release(world)
+    run = world.run
+    world.run = lambda argv: (code, "", "no such bus") if argv[:2] == ["systemctl", "stop"] and argv[-1] == kept_paths.TIMER_UNIT else run(argv)
+    if fails_then:
+        assert "the timer of an earlier release could not be stopped; nothing was set: no such bus" in fails(world, ("sda", "off"))
+        assert world.states() == ["on"] * 3 and os.path.exists(kept_paths.TIMER)
+        return
+    assert world.apply(("sda", "off")).changed and not os.path.exists(kept_paths.TIMER)
+
+
+def test_a_service_that_was_disabled_is_damage(world, monkeypatch):
     monkeypatch.setattr(keeping, "has_systemd", lambda: True)
     three(world)
     world.apply(("sda", "off"))
     os.unlink(world.wants)
-    assert set(persisted.read_kept(world.run).values()) == {""}
-    assert world.apply(("sda", "off")).changed and set(persisted.read_kept(world.run).values()) == {"off"}
-
-
-def test_a_timer_that_does_not_run_is_damage(world, monkeypatch):
-    """A module that was killed while it rested, or somebody's hand."""
-    monkeypatch.setattr(keeping, "has_systemd", lambda: True)
-    three(world)
-    world.apply(("sda", "off"))
-    world.stopped = True
-    assert set(persisted.read_kept(world.run).values()) == {""}
-    assert world.apply(("sda", "off"), dry=True).changed and world.stopped
-    assert world.apply(("sda", "off")).changed and not world.stopped and set(persisted.read_kept(world.run).values()) == {"off"}
-    assert not world.apply(("sda", "off")).changed
+    assert set(persisted.read_kept().values()) == {""}
+    assert world.apply(("sda", "off")).changed and set(persisted.read_kept().values()) == {"off"}
 
 
 def test_a_tool_that_was_removed_keeps_nothing(world):
     three(world)
     world.apply(("sda", "off"), ("sdb", "off"))
     world.removed = {"/usr/sbin/hdparm"}
-    assert persisted.read_kept(world.run) == {"wwid:naa.sda": "", "wwid:naa.sdb": "off"}
+    assert persisted.read_kept() == {"wwid:naa.sda": "", "wwid:naa.sdb": "off"}
 
 
-@pytest.mark.parametrize("refused", [("restart",), ("restart", "stop", "is-active")], ids=["restart", "all"])
-def test_a_timer_that_does_not_start_takes_all_back(world, monkeypatch, refused):
+@pytest.mark.parametrize("refused", [("enable",), ("enable", "stop", "daemon-reload")], ids=["enable", "all"])
+def test_a_service_that_cannot_be_enabled_takes_all_back(world, monkeypatch, refused):
     monkeypatch.setattr(keeping, "has_systemd", lambda: True)
     three(world)
     run = world.run
     world.run = lambda argv: (1, "", "no such bus") if argv[0] == "systemctl" and argv[1] in refused else run(argv)
-    assert "could not be started: no such bus" in fails(world, ("sda", "off"))
+    assert "could not be enabled: no such bus" in fails(world, ("sda", "off"))
     assert world.states() == ["on"] * 3 and not world.kept() and not os.path.lexists(world.wants)
     assert not any(os.path.exists(path) for path in persist_files.files([]))

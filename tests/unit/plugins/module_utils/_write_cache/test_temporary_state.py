@@ -156,9 +156,7 @@ class Drives:
         self.note("%s=%d" % (leg, on))
 
     def means(self):
-        return Means(
-            lambda leg: WriteCache(present=True, enabled=self.state(leg)), self.set, lambda: self.note("hold"), lambda: self.note("release"), lambda leg: leg
-        )
+        return Means(lambda leg: WriteCache(present=True, enabled=self.state(leg)), self.set, lambda leg: leg)
 
 
 @pytest.mark.parametrize("was", [True, False])
@@ -168,7 +166,7 @@ def test_turned_and_put_back(tmp_path, was):
         assert (drives.state("a"), drives.state("b")) == (not was, not was)
     assert (drives.state("a"), drives.state("b")) == (was, was)
     there, back = int(not was), int(was)
-    expected = ["a=%d" % back, "b=%d" % back, "hold", "a=%d" % there, "b=%d" % there, "a=%d" % back, "b=%d" % back, "release"]
+    expected = ["a=%d" % back, "b=%d" % back, "a=%d" % there, "b=%d" % there, "a=%d" % back, "b=%d" % back]
     assert drives.log() == expected
 
 
@@ -176,7 +174,7 @@ def test_put_back_where_the_measurement_fails(tmp_path):
     drives = Drives(tmp_path, {"a": True})
     with pytest.raises(ValueError, match="within"), inverted_caches(drives.means(), ["a"], True, 60):
         raise ValueError("within")
-    assert drives.state("a") and drives.log()[-1] == "release"
+    assert drives.state("a") and drives.log()[-1] == "a=1"
 
 
 def test_a_drive_that_takes_no_setting_is_left(tmp_path):
@@ -242,7 +240,7 @@ def test_put_back_where_the_module_is_killed(tmp_path, number, group):
     assert not drives.state("a") and not drives.state("b")
     (os.killpg if group else os.kill)(module, number)
     os.waitpid(module, 0)
-    wait_for(lambda: drives.log()[-1] == "release")
+    wait_for(lambda: drives.log()[-1] == "b=1")
     assert drives.state("a") and drives.state("b")
 
 
@@ -253,7 +251,7 @@ def test_put_back_where_the_second_process_is_killed(tmp_path):
         for child in children:
             os.kill(child, signal.SIGKILL)
         assert children
-    assert drives.state("a") and drives.log()[-1] == "release"
+    assert drives.state("a") and drives.log()[-1] == "a=1"
 
 
 def _parent(name):
@@ -291,4 +289,3 @@ def test_the_second_process_keeps_no_output_open(tmp_path):
     (tmp_path / "read").touch()
     os.close(read)
     drives.put("a", True)
-    wait_for(lambda: drives.log() and drives.log()[-1] == "release")
