@@ -177,7 +177,11 @@ drives:
       description: The stack of O(stacks) to which the drive belongs. Empty if it belongs to none.
       type: str
     read:
-      description: Whether anything was read of the drive. If not, the finding V(unread) has the reason, and all values are null or empty.
+      description:
+        - Whether anything was read of the drive. If not, the finding V(unread) or V(not_applicable) has the reason, and all values are null or empty.
+      type: bool
+    not_applicable:
+      description: Whether it is a virtual disk that has no health of its own. One finding at level V(info) names all of them.
       type: bool
     source:
       description: Who was asked, V(smartctl), V(nvme) (the drive's health log), V(storcli) or V(sysfs).

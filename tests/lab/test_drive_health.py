@@ -58,7 +58,7 @@ def warn(bench: Bench, disk: Disk, bits: int) -> None:
 
 
 def test_all_drives_of_the_host(harness: Harness, drives: Bench) -> None:
-    """The virtual disk of the root cannot be asked, which is a finding and no verdict; nothing is written."""
+    """The virtual disks of the root and of QEMU's scsi-hd have no health to be read, which is told once and is no warning; nothing is written."""
     with drives.untouched():
         result = read(harness)
     found = {drive["serial"]: drive for drive in result["drives"]}
@@ -69,8 +69,10 @@ def test_all_drives_of_the_host(harness: Harness, drives: Bench) -> None:
     scsi = found[drives.disks["dhscsi"].serial]
     assert (scsi["protocol"], scsi["failing"]) == ("SCSI", None), scsi  # scsi-hd has no page of informational exceptions
     root = next(drive for drive in result["drives"] if drive["device"] == "/dev/vda")
-    assert (root["read"], root["failing"], rules(root)) == (False, None, ["unread"])
-    assert result["level"] == "warning" and result["changed"] is False
+    assert all((one["read"], one["failing"], one["not_applicable"], rules(one)) == (False, None, True, ["not_applicable"]) for one in (root, scsi))
+    (told,) = (finding for finding in result["findings"] if finding["rule"] == "not_applicable")
+    assert {"vda", drives.disks["dhscsi"].kernel} <= set(told["name"].split(", ")) and "virtual (QEMU, virtio)" in told["text"]
+    assert result["level"] == "info" and result["changed"] is False
 
 
 def test_spare_and_wear_that_are_not_reported(harness: Harness, drives: Bench) -> None:
@@ -132,7 +134,7 @@ STAND_INS = {
     "crash": ("kill -SEGV $$", "ended by signal 11"),
     "half": ('/usr/sbin/smartctl "$@" | head -c 300', "no complete JSON"),
     "nothing": ("exit 0", "no complete JSON"),
-    "refused": ("exit 2", "read nothing"),
+    "refused": ("exit 2", "virtual (QEMU)"),  # as on any virtual disk; a physical one is a warning
     "not-json": ("echo hello", "no complete JSON"),
 }
 
@@ -149,7 +151,8 @@ def test_one_that_fails_is_one_finding_and_the_rest_are_judged(harness: Harness,
     figure(f"drive health, {what}, timeout {timeout} s", seconds=round(harness.seconds - before, 1))
     found = {drive["serial"]: drive for drive in result["drives"]}
     bad = found[disk.serial]
-    assert (bad["read"], bad["failing"], rules(bad)) == (False, None, ["unread"]) and words in bad["findings"][0]["found"]
+    assert (bad["read"], bad["failing"], rules(bad)) == (False, None, ["not_applicable" if what == "refused" else "unread"])
+    assert words in bad["findings"][0]["found"]
     assert (found[other.serial]["read"], found[other.serial]["failing"]) == (True, False)
     assert harness.run("pgrep -f 'sleep 1000'")[0] == 1, "what hung was left behind"
 

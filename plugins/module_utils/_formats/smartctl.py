@@ -63,14 +63,14 @@ def parse_smartctl(code: int, text: str, err: str = "") -> Health:
     if not isinstance(found, dict):
         printed = " ".join((err or text).split())[:200]
         fault = READ_NOTHING if code & UNREAD else "smartctl printed no complete JSON"
-        return Health(fault="%s: %s" % (fault, printed or "return code %d" % code), source="smartctl")
+        return Health(fault="%s: %s" % (fault, printed or "return code %d" % code), source="smartctl", unsupported=bool(code & UNREAD))
     bits = code | (_number(found, "smartctl", "exit_status", below=256) or 0)
     who = _identity(found)
     if bits & UNREAD or not _dict(found, "device"):
         why = _messages(found) or " ".join(err.split())[:200] or "return code %d" % code
-        return who._replace(fault="%s: %s" % (READ_NOTHING, why))
+        return who._replace(fault="%s: %s" % (READ_NOTHING, why), unsupported=True)
     if _get(found, "smart_support", "available") is False:
-        return who._replace(fault="it is a volume of a controller, or has no SMART", volume=who.protocol == "SCSI")
+        return who._replace(fault="it is a volume of a controller, or has no SMART", volume=who.protocol == "SCSI", unsupported=True)
     said = who._replace(
         passed=_flag(found, "smart_status", "passed"),
         exit_bits=bits & ~UNREAD,

@@ -74,6 +74,8 @@ class Case(NamedTuple):
 
 def judge_health(drive: Health, now: int, use: DriveUse = NO_USE, history: Sequence[Reading] = (), advisories: Sequence[Advisory] = ()) -> HealthVerdict:
     """One drive. *history*: the readings of its baseline, the oldest first. A drive that was not read gets one finding and no verdict."""
+    if drive.not_applicable:
+        return HealthVerdict(None, INFO, (virtual_problem([drive.virtual]),), None, {}, {})
     if not drive.read:
         level = INFO if drive.volume and use.members_read else WARNING
         return HealthVerdict(None, level, (Problem("unread", level, drive.fault, "a drive that can be asked"),), None, {}, {})
@@ -84,9 +86,15 @@ def judge_health(drive: Health, now: int, use: DriveUse = NO_USE, history: Seque
     problems = [problem for rule in RULES for problem in rule(case)]
     failing = True if any(one.failing for one in problems) else _said_healthy(drive)
     if failing is None and not any(one.level == WARNING for one in problems):
-        problems.append(Problem("no_verdict", WARNING, "the drive gives no verdict on itself", "one"))
+        problems.append(Problem("no_verdict", INFO if drive.virtual else WARNING, "the drive gives no verdict on itself", "one"))
     problems.sort(key=lambda one: LEVELS.index(one.level))
     return HealthVerdict(failing, worst_level([one.level for one in problems]), tuple(problems), case.projection, growth, recent)
+
+
+def virtual_problem(makers: Sequence[str]) -> Problem:
+    """What is said of virtual disks whose health cannot be read: once for all of a host."""
+    found = "virtual (%s): it has no health of its own" % ", ".join(sorted(set(makers)))
+    return Problem("not_applicable", INFO, found, "nothing here; the drives behind it are read on the hypervisor, or by the cloud's provider")
 
 
 def _grown(drive: Health, then: Reading) -> Dict[str, int]:

@@ -32,6 +32,8 @@ class Health(NamedTuple):
     firmware: str = ""
     wwn: str = ""  # as the kernel writes it: naa.…, eui.…
     volume: bool = False  # of a controller, and no drive
+    unsupported: bool = False  # the fault will stay: there is no account of its health, or nothing on the host that could ask for it
+    virtual: str = ""  # who makes it, if it is a virtual disk
     passed: Optional[bool] = None  # the drive's own verdict
     exit_bits: int = 0  # of smartctl, bits 2 to 7
     critical_warning: Optional[int] = None  # NVMe, bits
@@ -52,6 +54,11 @@ class Health(NamedTuple):
     @property
     def read(self) -> bool:
         return not self.fault
+
+    @property
+    def not_applicable(self) -> bool:
+        """A virtual disk that has no health of its own to be read."""
+        return bool(self.virtual) and not self.read and self.unsupported
 
     @property
     def key(self) -> str:

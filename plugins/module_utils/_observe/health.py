@@ -14,6 +14,7 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.emmc import parse_emmc
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.raid_cli import SHOW_DRIVES, parse_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import READ_NOTHING, Member, parse_scan, parse_smartctl
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.virtual_disks import maker_of_virtual
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import controllers, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import run_together
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Source, same_drive
@@ -75,6 +76,10 @@ def _no_smartctl(means: DriveMeans) -> str:
     return means.why_not or ("" if means.smartctl else "smartctl is not on this host; install the package smartmontools")
 
 
+def _unasked(means: DriveMeans) -> Health:
+    return Health(fault=_no_smartctl(means), unsupported=not means.why_not)
+
+
 def _by_device(nodes: Sequence[Node]) -> Dict[str, Tuple[Node, ...]]:
     """What is asked → the disks that it has. All namespaces of an NVMe controller are one drive."""
     groups: Dict[str, Tuple[Node, ...]] = {}
@@ -89,7 +94,7 @@ def _sources(groups: Mapping[str, Sequence[Node]]) -> List[Source]:
 
 
 def _without_smartctl(means: DriveMeans, groups: Mapping[str, Sequence[Node]], members: Sequence[Member]) -> List[Drive]:
-    unread = [(Source(one.path, member=one.type), Health(fault=_no_smartctl(means))) for one in members]
+    unread = [(Source(one.path, member=one.type), _unasked(means)) for one in members]
     return [(source, _ask_kernel(source, groups[source.device][0], means)) for source in _sources(groups)] + unread
 
 
@@ -98,11 +103,11 @@ def _ask_kernel(source: Source, node: Node, means: DriveMeans) -> Health:
     if node.name.startswith("mmcblk"):
         return parse_emmc(controllers.read_emmc(node.name))
     if means.why_not or node.identity.transport != "nvme":
-        return Health(fault=_no_smartctl(means))
+        return _unasked(means)
     try:
         return ask_health.read_nvme_health(source.device)
     except ask_drive.Unanswered as fault:
-        return Health(fault=str(fault))
+        return Health(fault=str(fault), unsupported=True)
     except OSError as fault:
         gone = fault.errno in (errno.ENODEV, errno.ENXIO, errno.ENOENT)
         return Health(fault="it went away" if gone else "it could not be asked: %s" % (fault.strerror or fault))
@@ -185,6 +190,7 @@ def _named(health: Health, nodes: Sequence[Node]) -> Health:
         serial=health.serial or identity.serial,
         firmware=health.firmware or identity.firmware,
         wwn=health.wwn or wwn,
+        virtual=maker_of_virtual(nodes[0]),
     )
 
 

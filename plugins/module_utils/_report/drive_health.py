@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING, Finding, worst_level
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.firmware_advisories import Advisory
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.health import DriveUse, HealthVerdict, judge_health, mixed_firmware
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.health import DriveUse, HealthVerdict, judge_health, mixed_firmware, virtual_problem
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Reading, Source
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
 
@@ -40,7 +40,12 @@ def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict
     members = any(source.member and health.read for source, health in drives)
     count = Counter(health.key for _source, health in drives if health.key)
     told = [_told(source, health, known, members, count[health.key] > 1) for source, health in sorted(drives, key=lambda one: _name(one[0]))]
-    findings = [finding for one in told for finding in one["findings"]]
+    findings = [finding for one in told if not one["not_applicable"] for finding in one["findings"]]
+    virtual = [health.virtual for _source, health in drives if health.not_applicable]
+    if virtual:  # one line for all of them: a cloud host has nothing else
+        problem = virtual_problem(virtual)
+        names = ", ".join(one["name"] for one in told if one["not_applicable"])
+        findings.append(dict(Finding(problem.level, "drive", names, problem.found, problem.wanted).as_dict(), rule=problem.rule, failing=problem.failing))
     for stack in known.stacks:
         mixed = mixed_firmware([health for source, health in drives if _belongs(source, health, stack)])
         if mixed:
@@ -88,7 +93,7 @@ def _told(source: Source, health: Health, known: Known, members: bool, twice: bo
     name = _name(source)
     return {
         "key": "" if twice else health.key,
-        **{key: getattr(health, key) for key in ("wwn", "serial", "model", "firmware", "protocol", "read", "source")},
+        **{key: getattr(health, key) for key in ("wwn", "serial", "model", "firmware", "protocol", "read", "not_applicable", "source")},
         "name": name,
         "device": source.device,
         "member": source.member,
@@ -135,7 +140,7 @@ def _table(drives: Sequence[Mapping[str, Any]]) -> List[str]:
         days = one["projection"]["days_min"] if one["projection"] else None
         numbers = (one["wear"]["used_percent"], one["wear"]["spare_percent"], days, one["counters"].get("power_on_hours"))
         used, spare, left, hours = ("-" if number is None else "%d" % number for number in numbers)
-        failing = {True: "yes", False: "no", None: "unknown"}[one["failing"]]
+        failing = "n/a" if one["not_applicable"] else {True: "yes", False: "no", None: "unknown"}[one["failing"]]
         used, spare = (text if text == "-" else text + " %" for text in (used, spare))
         rows.append(
             (one["name"], one["model"], one["serial"], one["firmware"], failing, one["level"], used, spare, left if left == "-" else "≥ " + left, hours)

@@ -45,6 +45,11 @@ ROWS = [
     (NVME._replace(passed=None, critical_warning=None), None, (), None, {"no_verdict": "warning"}),
     (Health(fault="gone"), NEW, (), None, {"unread": "warning"}),
     (Health(fault="volume", volume=True), None, (), None, {"unread": "warning"}),
+    (Health(fault="no SMART", unsupported=True), None, (), None, {"unread": "warning"}),  # a physical one
+    (Health(fault="no SMART", unsupported=True, virtual="QEMU"), NEW, (), None, {"not_applicable": "info"}),
+    (Health(fault="it did not end within 30 s", virtual="QEMU"), None, (), None, {"unread": "warning"}),  # of this moment: it may hang
+    (ATA._replace(passed=None, virtual="QEMU"), None, (), None, {"no_verdict": "info"}),
+    (NVME._replace(virtual="QEMU"), None, (), False, {}),  # what it says counts
     (Health(fault="volume", volume=True), DriveUse(members_read=True), (), None, {"unread": "info"}),
     (ATA._replace(link_speed=3000, link_most=6000), DriveUse(member=True), (), False, {"link": "warning"}),
     (ATA._replace(link_speed=3000, link_most=6000), None, (), False, {}),  # the kernel shows its link, which is judged by both ends
@@ -181,6 +186,20 @@ def test_rated_bytes_and_the_earlier_end():
 def test_mixed_firmware():
     assert mixed_firmware([ATA, ATA._replace(firmware="F2")]).rule == "mixed_firmware"
     assert mixed_firmware([ATA, ATA._replace(firmware="F2", model="N"), ATA._replace(firmware="")]) is None
+
+
+def test_virtual_disks_are_told_once():
+    """A cloud host is not yellow for having nothing else. A physical drive beside them that cannot be read is."""
+    virtual = [(Source("/dev/" + name, (name,)), Health(fault="no", unsupported=True, virtual=maker)) for name, maker in (("vda", "virtio"), ("sdb", "QEMU"))]
+    found = health_result(virtual, Known(NOW))
+    (finding,) = found["findings"]
+    text = "drive sdb, vda: virtual (QEMU, virtio): it has no health of its own; wanted nothing here; the drives behind it are read on the hypervisor"
+    assert found["level"] == "info" and finding["rule"] == "not_applicable" and finding["text"].startswith(text) and finding["failing"] is False
+    assert [(one["not_applicable"], one["read"], one["failing"], one["level"]) for one in found["drives"]] == [(True, False, None, "info")] * 2
+    assert len(found["report"]) == 4 and "n/a" in found["report"][1]
+    beside = health_result([*virtual, (Source("/dev/sdc", ("sdc",)), Health(fault="no", unsupported=True))], Known(NOW))
+    assert beside["level"] == "warning" and [one["rule"] for one in beside["findings"]] == ["unread", "not_applicable"]
+    assert [one["not_applicable"] for one in beside["drives"]] == [True, False, True]
 
 
 def test_a_host():
