@@ -339,6 +339,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import MOST_RESERVED
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import service
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.drive_load import ask_drive
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.files import check_places
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import examine_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import (
     ARGUMENTS,
@@ -367,6 +368,7 @@ def start(module, run, kept, device):
         return False, ""
     resumed = kept.begun or kept.unfinished
     find_fio()
+    check_places(kept.paths)
     node = examine_device(run, device, params["serial"], kept.begun)
     wear = check_wear(loaded_span(node.size, options.reserve).length, options, params, target.runs if target else 1)
     if target:

@@ -3,14 +3,48 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import List, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import MOST_RUNS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import Paths
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds, parse_records
+
+# For the rounds of the longest search, a line of some hundred bytes each, and for what is said of the run below /run.
+_ROOM, _STATUS_ROOM = 2 * MIB, 64 * KIB
+
+
+def check_places(paths: Paths) -> None:
+    """Raise PlumblineError where something could not be kept that the run writes later, or at its end: found out before the load, and not after hours.
+
+    Nothing is written. What begins a run writes to the same folders first, which shows the rest.
+    """
+    for path in (paths.request, paths.rounds, paths.program, paths.status, stopped_path(paths), *(paths.earlier(number) for number in range(1, MOST_RUNS + 1))):
+        if os.path.lexists(path) and (os.path.islink(path) or not os.path.isfile(path)):
+            raise PlumblineError("%s is no regular file; a run keeps its own there, and nothing was written: look who made it, and remove it" % path)
+    for directory, room in ((paths.home, _ROOM), (os.path.dirname(paths.status), _STATUS_ROOM)):
+        there = directory
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        if not os.path.isdir(there):
+            raise PlumblineError("%s is no folder; a run is kept below it, and nothing was written: look who made it, and remove it" % there)
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PlumblineError("%s cannot be written to; a run is kept there, and nothing was written: mount it read-write" % there)
+        found = os.statvfs(there)
+        free = found.f_bavail * found.f_frsize
+        if free < room or (found.f_files and not found.f_favail):
+            what = "%s" % human(free) if free < room else "no inode"
+            text = "%s: %s: %s free, and a run keeps up to %s there; nothing was written: make room"
+            raise PlumblineError(text % (there, os.strerror(errno.ENOSPC), what, human(room)))
+
+
+def stopped_path(paths: Paths) -> str:
+    """Where the rounds of a run go that was ended, so that none goes on with it."""
+    return paths.rounds + ".stopped"
 
 
 def read_rounds(path: str, options: Options) -> Optional[Rounds]:

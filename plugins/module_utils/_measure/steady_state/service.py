@@ -20,7 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import rea
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.files import earlier_paths, read_runs
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.files import check_places, earlier_paths, read_runs, stopped_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import free_device, hold_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import (
@@ -41,7 +41,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file 
 
 NONE, STARTING, RUNNING, FINISHED, FAILED, INTERRUPTED, STOPPED = "none", "starting", "running", "finished", "failed", "interrupted", "stopped"
 _BEGIN_SECONDS = 300  # for the proof of a device that is read whole
-_STOPPED_ROUNDS = ".stopped"
 _ACTIVE = ("active", "activating", "deactivating", "reloading")
 _NOT_LOADED = 5  # exit status of `systemctl stop` for a unit that is gone, as one that --collect removed at its end
 # systemd starts the program again where a signal ended it, but not where it refused.
@@ -82,7 +81,7 @@ class KeptRun(NamedTuple):
 
     @property
     def is_stopped(self) -> bool:
-        return os.path.exists(self.paths.rounds + _STOPPED_ROUNDS)
+        return os.path.exists(stopped_path(self.paths))
 
     @property
     def search(self) -> Optional[Search]:
@@ -158,8 +157,9 @@ def is_done(kept: KeptRun, asked: Tuple[RandomLoad, Options, Optional[ReserveTar
 def begin(run: Runner, kept: KeptRun, request: Request) -> None:
     """Start the unit, and wait until it holds the device. Raises PlumblineError with its reasons where it does not."""
     paths = kept.paths
+    check_places(paths)
     if not kept.begun and not kept.unfinished:
-        for stale in (paths.rounds, paths.rounds + _STOPPED_ROUNDS, *earlier_paths(paths)):
+        for stale in (paths.rounds, stopped_path(paths), *earlier_paths(paths)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(stale)
     with contextlib.suppress(FileNotFoundError):
@@ -223,9 +223,13 @@ def _stop_unit(run: Runner, name: str) -> bool:
 
 
 def _set_aside(paths: Paths) -> None:
-    """The rounds of a run that was ended, so that none goes on with it."""
+    """The rounds of a run that was ended, so that none goes on with it. Raises PlumblineError where that fails."""
     last = paths.rounds if os.path.exists(paths.rounds) else earlier_paths(paths)[-1]
-    os.replace(last, paths.rounds + _STOPPED_ROUNDS)
+    try:
+        os.replace(last, stopped_path(paths))
+    except OSError as fault:
+        text = "the device is blank, and %s could not be renamed: %s; remove it, or the run counts as begun"
+        raise PlumblineError(text % (last, fault.strerror or fault)) from fault
 
 
 def progress_lines(kept: KeptRun, result: Dict[str, Any]) -> List[str]:

@@ -8,11 +8,12 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver, raw_device, request, search, service
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver, files, raw_device, request, search, service
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import LoadRound
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request, ReserveTarget
@@ -88,6 +89,59 @@ def test_states(place, records, active, status, state):
     if status:
         service.write_json(place.status, status, "status")
     assert service.find_run(Systemd(place, active), NAME).state == state
+
+
+@pytest.mark.parametrize("name", ["rounds", "program", "request", "status", "stopped", "earlier"])
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_what_stands_where_the_run_will_write_is_found_before_the_load(place, name, kind):
+    path = {"stopped": files.stopped_path(place), "earlier": place.earlier(4)}.get(name) or getattr(place, name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if kind == "folder":
+        os.mkdir(path)
+    else:
+        os.symlink("/etc/passwd", path)
+    systemd = Systemd(place)
+    with pytest.raises(PlumblineError, match=r"is no regular file; .* nothing was written"):
+        service.begin(systemd, service.KeptRun(NAME, place, None, None, False), ASKED)
+    assert not any(call[0] == "systemd-run" for call in systemd.calls)
+
+
+@pytest.mark.parametrize(
+    ("free", "inodes", "words"),
+    [(1 << 30, 9, ""), (1 << 20, 9, "No space left on device: 1 MiB free, and a run keeps up to 2 MiB there"), (1 << 30, 0, "no inode free")],
+)
+def test_the_room_that_the_rounds_need(place, monkeypatch, free, inodes, words):
+    monkeypatch.setattr(files.os, "statvfs", lambda path: SimpleNamespace(f_bavail=free, f_frsize=1, f_files=10, f_favail=inodes))
+    if not words:
+        files.check_places(place)
+        return
+    with pytest.raises(PlumblineError, match=words):
+        files.check_places(place)
+
+
+def test_a_folder_that_is_none_or_is_mounted_read_only(place, monkeypatch):
+    os.makedirs(os.path.dirname(place.home))
+    with monkeypatch.context() as patched:
+        patched.setattr(files.os, "access", lambda path, mode: False)
+        with pytest.raises(PlumblineError, match=r"cannot be written to; .*mount it read-write"):
+            files.check_places(place)
+    with open(place.home, "w", encoding="ascii"):
+        pass
+    with pytest.raises(PlumblineError, match="is no folder; a run is kept below it, and nothing was written"):
+        files.check_places(place)
+
+
+def test_rounds_that_cannot_be_set_aside(place, monkeypatch):
+    """The drive is blank by then: that is said, with what to do, and no traceback."""
+    keep(place, DISCARDED, round_kept())
+    monkeypatch.setattr(service, "take", lambda *_args, **_more: (type("Lease", (), {"run": "r"}), None, []))
+    monkeypatch.setattr(service, "release", lambda _run: None)
+    monkeypatch.setattr(service, "hold_device", lambda *args: contextlib.nullcontext("held"))
+    monkeypatch.setattr(service, "free_device", lambda device: None)
+    os.mkdir(files.stopped_path(place))
+    systemd = Systemd(place)
+    with pytest.raises(PlumblineError, match=r"the device is blank, and .*rounds.jsonl could not be renamed: .*; remove it"):
+        service.end_run(systemd, service.find_run(systemd, NAME))
 
 
 def test_a_stopped_run(place, monkeypatch):
