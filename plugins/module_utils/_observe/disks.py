@@ -24,7 +24,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Run
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, Segment, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, Link
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override, overrides_for
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
@@ -133,13 +133,16 @@ def read_device(seen: Observation, devno: str, overrides: Sequence[Override] = (
 
 
 def read_drive_links(node: Node) -> Tuple[Link, ...]:
-    """The links from the host to a disk. One that is below what both ends can do is read again while the disk is read."""
+    """The links from the host to a disk. A PCIe link that is below what both ends can do may rest, so it is read again while the disk is read.
+
+    SATA and SAS links stand as they were negotiated. Reads would only be in a database's way.
+    """
     transport = node.identity.transport
     speed = ask_drive.read_phy_speed(node) if transport == "sas" and not node.identity.ata else None
     names = [os.path.basename(path) for path in ask_drive.controllers(node)] if transport == "nvme" else []
     homes = [os.path.realpath("/sys/class/nvme/" + name) for name in names] or [os.path.realpath("/sys/class/block/%s/device" % node.name)]
     found = tuple(one for home in homes for one in link.read_bus_links(home, speed))
-    if any(one.below for one in found):
+    if any(one.below and one.kind == PCIE for one in found):
         found = tuple(one for home in homes for one in link.read_bus_links_under_load(node.path, home, speed))
     return tuple(dict.fromkeys(found))
 

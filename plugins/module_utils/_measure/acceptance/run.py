@@ -197,7 +197,7 @@ class Acceptance:
             yield
             return
         with written_drive.hold_drive(run, self.nodes[0], self.wanted.serial) as device:
-            self.device = device
+            self.device, self.nodes = device, [device.node, *self.nodes[1:]]  # what is held counts, under the name that it has now
             yield
         self.device = None
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, Link, LinkEnd
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, SAS, SATA, Link, LinkEnd
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import disks
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host
 
@@ -13,11 +13,11 @@ from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder i
 def read(monkeypatch):
     """Reads the links of a disk; a path has a PCIe link of this many lanes of four. Returns (lanes found, what was asked)."""
 
-    def look(idle=4, busy=4, paths=("nvme0",), **identity):
+    def look(idle=4, busy=4, paths=("nvme0",), kind=PCIE, **identity):
         asked = []
 
         def links(home, speed, lanes):
-            return (Link(PCIE, LinkEnd("port of " + home, 8000, 4), LinkEnd("end", 8000, 4), 8000, lanes),)
+            return (Link(kind, LinkEnd("port of " + home, 8000, 4), LinkEnd("end", 8000, 4), 8000, lanes),)
 
         host = Host()
         devno = host.disk(**identity)
@@ -49,3 +49,10 @@ def test_who_is_asked(read, identity, asked):
 def test_a_disk_is_read_where_its_link_may_rest(read, busy):
     widths, asked = read(idle=2, busy=busy)
     assert (widths, asked[1:]) == ([busy], [("load", "/dev/nvme0n1", "/sys/class/nvme/nvme0")])
+
+
+@pytest.mark.parametrize("kind", [SATA, SAS])
+def test_a_link_that_does_not_rest_costs_its_disk_no_reads(read, kind):
+    """It stays as it was negotiated, however often the disk of a database is read for it."""
+    widths, asked = read(idle=2, kind=kind)
+    assert (widths, len(asked)) == ([2], 1)
