@@ -20,8 +20,8 @@ description:
     a service before the first mount of a boot. If a drive can save the setting itself, the saved value is set as well.
   - Asks no drive by the clock. On a SATA drive such a question waits for an empty queue, and the database behind it. The timer of an
     earlier release is removed. The collection's guide on the write cache says which resets no event tells of.
-  - Never writes C(queue/write_cache) of sysfs, which is what the kernel believes. If the kernel would drop flushes, the module makes it read
-    the drive again.
+  - Never sets a cache by C(queue/write_cache) of sysfs, which is what the kernel believes. If the kernel would drop flushes of a cache that is to
+    be on, the module writes V(write back) there and makes the kernel read the drive again.
 options:
   devices:
     description:
