@@ -43,9 +43,11 @@ def _put_back(old: Mapping[str, str]) -> List[str]:
 def changed(wanted: Mapping[str, str]) -> Iterator[Dict[str, str]]:
     """Within, the files have the *wanted* values; afterwards the old ones, which are yielded.
 
+    By the place of each device in /sys, since its name may be another device's by the time that they are put back.
     Raises PlumblineError where one cannot be read, set or put back. Must be entered by a process of one thread.
     """
     old = {}
+    wanted = {os.path.realpath(path): value for path, value in wanted.items()}
     for path in wanted:
         try:
             old[path] = _read(path)

@@ -34,6 +34,18 @@ def test_changed_within_and_put_back_afterwards(files):
     assert read(files) == files
 
 
+def test_a_name_that_is_another_device_s_when_it_is_put_back(tmp_path):
+    """Each device gets its own back, and the one that has the name by then is left alone."""
+    for name, value in (("own", "0"), ("other", "1")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "nomerges").write_text(value)
+    (tmp_path / "sda").symlink_to(tmp_path / "own")
+    with sysfs_settings.changed({str(tmp_path / "sda/nomerges"): "2"}):
+        (tmp_path / "sda").unlink()
+        (tmp_path / "sda").symlink_to(tmp_path / "other")
+    assert [(tmp_path / name / "nomerges").read_text() for name in ("own", "other")] == ["0", "1"]
+
+
 def test_put_back_after_an_error(files):
     with pytest.raises(ValueError), sysfs_settings.changed(dict.fromkeys(files, "2")):
         raise ValueError
