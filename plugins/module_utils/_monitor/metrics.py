@@ -6,9 +6,9 @@ Drives are told apart by WWN or serial, never by the kernel's names, which chang
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import DURABILITY, ERROR, INFO, WARNING
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import DURABILITY, ERROR, INFO, WARNING, Finding
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link, payload_bytes
 
 Number = Union[int, float]
@@ -21,7 +21,7 @@ METRICS: Mapping[str, str] = {
     "plumbline_reading_duration_seconds": "How long the reading took.",
     "plumbline_drives_unidentified": "Drives without a WWN or serial of their own. They have no other metric.",
     "plumbline_drive_info": "1 for each drive, with what it says of itself.",
-    "plumbline_drive_read": "1 if the health of the drive was read, 0 if it could not be read.",
+    "plumbline_drive_read": "1 if the health of the drive was read, 0 if it could not be read. Missing for a virtual disk, which has none.",
     "plumbline_drive_failing": "1 if the drive fails, 0 if it is sound. Missing if it gives no verdict.",
     "plumbline_drive_findings": "Findings on the health of the drive, by level.",
     "plumbline_drive_used_ratio": "Share of the rated endurance that is used. It can exceed 1.",
@@ -33,6 +33,7 @@ METRICS: Mapping[str, str] = {
     "plumbline_link_target_bytes_per_second": "What that link would carry if both ends did what they can.",
     "plumbline_stack_findings": "Findings on a stack that stands, by level and layer.",
     "plumbline_stack_aligned": "1 if every layer of the stack begins where it should on every leg, 0 if not. Missing if a layer cannot be followed.",
+    "plumbline_host_findings": "Findings on the host itself and on the write caches that it keeps, by level and layer.",
     "plumbline_proof_passed": "1 if the last measured proof of the stack passed, 0 if not.",
     "plumbline_proof_time_seconds": "When the last measured proof of the stack was made, in seconds since 1970.",
 }
@@ -54,7 +55,10 @@ class Proof(NamedTuple):
 
 
 class HostReading(NamedTuple):
-    """All that was read of a host. *drives*: as drive_health returns them; *links*: by the kernel's name of a disk; *stacks*: as stack_info returns them."""
+    """All that was read of a host. *drives*: as drive_health returns them; *links*: by the kernel's name of a disk; *stacks*: as stack_info returns them.
+
+    *findings*: on the host itself, and on the write caches that it keeps.
+    """
 
     when: int
     seconds: float
@@ -62,6 +66,7 @@ class HostReading(NamedTuple):
     links: Mapping[str, Sequence[Link]] = {}
     stacks: Sequence[Mapping[str, Any]] = ()
     proofs: Sequence[Proof] = ()
+    findings: Sequence[Finding] = ()
 
 
 def metrics_text(reading: HostReading) -> str:
@@ -71,7 +76,7 @@ def metrics_text(reading: HostReading) -> str:
         Sample("plumbline_reading_time_seconds", reading.when),
         Sample("plumbline_reading_duration_seconds", round(reading.seconds, 3)),
     ]
-    return _text([*end, *_drives(reading), *_stacks(reading.stacks), *_proofs(reading.proofs)])
+    return _text([*end, *_drives(reading), *_stacks(reading.stacks), *_host(reading.findings), *_proofs(reading.proofs)])
 
 
 def failure_text(when: int, seconds: float) -> str:
@@ -98,7 +103,7 @@ def _drive(one: Mapping[str, Any], drive: Labels) -> Iterator[Sample]:
     about = tuple((name, str(one[name])) for name in ("model", "serial", "firmware", "protocol"))
     wear, projection = one["wear"], one["projection"] or {}
     yield Sample("plumbline_drive_info", 1, drive + about)
-    yield Sample("plumbline_drive_read", int(one["read"]), drive)
+    yield Sample("plumbline_drive_read", None if one["not_applicable"] else int(one["read"]), drive)
     yield Sample("plumbline_drive_failing", None if one["failing"] is None else int(one["failing"]), drive)
     for level in _LEVELS:
         yield Sample("plumbline_drive_findings", sum(finding["level"] == level for finding in one["findings"]), (*drive, ("level", level)))
@@ -126,14 +131,22 @@ def _link(links: Sequence[Link], drive: Labels) -> Iterator[Sample]:
 def _stacks(stacks: Sequence[Mapping[str, Any]]) -> Iterator[Sample]:
     for one in stacks:
         stack = ("stack", one["name"])
-        count: Dict[Tuple[str, str], int] = {}
-        for finding in one["findings"]:
-            place = (finding["layer"], finding["level"])
-            count[place] = count.get(place, 0) + 1
-        for (layer, level), number in sorted(count.items()):
+        for (layer, level), number in _counted((finding["layer"], finding["level"]) for finding in one["findings"]):
             yield Sample("plumbline_stack_findings", number, (stack, ("layer", layer), ("level", level)))
         off = any(finding["level"] == ERROR and finding["layer"] not in DURABILITY for finding in one["findings"])
         yield Sample("plumbline_stack_aligned", 0 if off else None if one["not_followed"] else 1, (stack,))
+
+
+def _host(findings: Sequence[Finding]) -> Iterator[Sample]:
+    for (layer, level), number in _counted((finding.layer, finding.level) for finding in findings):
+        yield Sample("plumbline_host_findings", number, (("layer", layer), ("level", level)))
+
+
+def _counted(places: Iterable[Tuple[str, str]]) -> List[Tuple[Tuple[str, str], int]]:
+    count: Dict[Tuple[str, str], int] = {}
+    for place in places:
+        count[place] = count.get(place, 0) + 1
+    return sorted(count.items())
 
 
 def _proofs(proofs: Sequence[Proof]) -> Iterator[Sample]:

@@ -16,9 +16,11 @@ from typing import Any, List, Mapping, Optional
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import read_health, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import host_findings
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.metrics import HostReading, Proof, failure_text, metrics_text
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
@@ -26,6 +28,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_drift import kept_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persisted import read_kept
 
 _TOOL_SECONDS = 120  # that a tool which reads the storage gets
 
@@ -46,6 +50,9 @@ def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostRead
     means = DriveMeans(shutil.which, settings["timeout"])
     health = read_health(means, nodes, settings, read_options(settings, now), everything=True, keep=True)
     seen = observe(bound_runner(_Host, _TOOL_SECONDS), Questions(everything=True, prove=False, guards=False, process="1"))
+    findings = [*host_findings(seen), *kept_drift(seen, read_kept())]
+    for finding in findings:
+        sys.stderr.write("%s: %s\n" % (finding.level, one_line(finding.text)))
     return HostReading(
         when=now,
         seconds=time.monotonic() - begin,
@@ -53,6 +60,7 @@ def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostRead
         links={seen.nodes[devno].name: links for devno, links in seen.drive_links.items()},
         stacks=[view(seen, devno).as_dict() for devno in tops(seen, None)],
         proofs=read_proofs(),
+        findings=findings,
     )
 
 

@@ -9,6 +9,7 @@ import re
 
 import pytest
 import yaml
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import Finding
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Source
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import SATA, Link, LinkEnd
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.metrics import METRICS, HostReading, Proof, failure_text, metrics_text
@@ -70,6 +71,20 @@ def test_what_is_not_known_has_no_sample():
     found = read(Health(fault="it went away", serial="S2", model="M"))
     assert found['plumbline_drive_read drive="serial:M/S2"'] == 0 and found['plumbline_drive_findings drive="serial:M/S2",level="warning"'] == 1
     assert not [key for key in found if "failing" in key or "_ratio" in key or "days" in key or "link" in key]
+
+
+def test_a_virtual_disk_is_neither_read_nor_unread():
+    """An alert on what cannot be read would fire for ever on each virtual machine."""
+    found = read(Health(fault="it has no SMART", serial="S2", model="QEMU HARDDISK", virtual="QEMU", unsupported=True))
+    assert [key for key in found if key.startswith("plumbline_drive_")] and not [key for key in found if "drive_read" in key or "failing" in key]
+    assert not [key for key in found if "drive_findings" in key and 'level="info"' not in key and found[key]]
+
+
+def test_findings_on_the_host_itself():
+    one, other = Finding("error", "write_cache", "sda", "on", "off"), Finding("warning", "host", "/var/lib", "0700", "0755")
+    found = read(findings=[one, one, other])
+    assert found['plumbline_host_findings layer="write_cache",level="error"'] == 2 and found['plumbline_host_findings layer="host",level="warning"'] == 1
+    assert not [key for key in read() if "host_findings" in key]
 
 
 def test_a_drive_that_fails_and_one_that_is_worn():
