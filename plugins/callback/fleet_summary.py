@@ -24,7 +24,8 @@ author:
 """
 
 from ansible.plugins.callback import CallbackBase
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.run_summary import FAILED, UNREACHABLE, HostRun, outcome_of, summary_lines
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import words
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.run_summary import FAILED, UNREACHABLE, HostRun, kept_of, outcome_of, summary_lines
 
 _PLANS = ("plumbline.ssd.stack_plan", "stack_plan")
 
@@ -43,18 +44,18 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result):
         if result._task.action in _PLANS:
-            self._plans[result._host.get_name()] = result._result
+            self._plans[result._host.get_name()] = kept_of(result._result)
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
         if result._task.action in _PLANS:
             self._plans.setdefault(result._host.get_name(), {})
         if not ignore_errors:
-            self._faults[result._host.get_name()] = str(result._result.get("msg", ""))
+            self._faults[result._host.get_name()] = words(result._result.get("msg") or "")
 
     def v2_runner_on_unreachable(self, result):
         if result._task.action in _PLANS:
             self._plans.setdefault(result._host.get_name(), {})
-        self._faults[result._host.get_name()] = str(result._result.get("msg", ""))
+        self._faults[result._host.get_name()] = words(result._result.get("msg") or "")
 
     def v2_playbook_on_stats(self, stats):
         runs = []

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run over many hosts came to, in a few lines. Pure."""
+"""What a run over many hosts came to, in a few lines. Pure.
+
+What comes from a host may be anything. A value that is not as it should be is told as text, or not at all, and costs no other host its line.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,21 @@ from typing import Any, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import counted
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import counted, dicts, words
 
 # Worst first.
 UNREACHABLE, FAILED, TO_DO, CHANGED, AS_ASKED = "unreachable", "failed", "with steps that remain", "changed", "as asked"
 _OUTCOMES = (UNREACHABLE, FAILED, TO_DO, CHANGED, AS_ASKED)
 _LEVELS = (ERROR, WARNING)
+_WORDS = (*_OUTCOMES, *_LEVELS)  # by the rank of what is wrong
+_OF_A_FINDING = ("level", "layer", "wanted", "text")
 _MOST_LINES = 10
+_MOST_FINDINGS = 1000  # of a host
 _MOST_TEXT = 200  # characters of a message
 
 
 class HostRun(NamedTuple):
-    """One host: how it ended, why it failed, and the last plan that was made of it, as stack_plan returned it."""
+    """One host: how it ended, why it failed, and of the last plan that was made of it what kept_of() keeps."""
 
     host: str
     outcome: str
@@ -40,7 +46,7 @@ def outcome_of(counts: Mapping[str, int], plan: Mapping[str, Any]) -> str:
 
 def summary_lines(runs: Iterable[HostRun]) -> list[str]:
     """At most ten lines: how many hosts ended how, then what is wrong, worst first, alike of several hosts once."""
-    runs = sorted(runs)
+    runs = sorted(runs, key=lambda run: run.host)
     if not runs:
         return []
     ended = [(outcome, sum(one.outcome == outcome for one in runs)) for outcome in reversed(_OUTCOMES)]
@@ -51,17 +57,23 @@ def summary_lines(runs: Iterable[HostRun]) -> list[str]:
     return lines
 
 
+def kept_of(plan: Any) -> dict[str, Any]:
+    """What is kept of a plan until the end: whether a step is left, and each finding as what it is, what it wants, and its text."""
+    found = plan if isinstance(plan, Mapping) else {}
+    findings = [{key: words(one.get(key)) for key in _OF_A_FINDING} for one in dicts(found.get("findings"))[:_MOST_FINDINGS]]
+    return {"steps": bool(found.get("steps")), "findings": findings}
+
+
 def _wrong(runs: Sequence[HostRun]) -> Iterable[tuple[int, str, str, str]]:
     """(rank, what counts as alike, host, text) of all that is wrong."""
     for one in runs:
-        if one.fault:
-            yield _OUTCOMES.index(one.outcome) if one.outcome in _OUTCOMES else 0, one.fault, one.host, f"{one.outcome}: {{}}: {one.fault}"
-        found = one.plan.get("findings")
-        for finding in found if isinstance(found, list) else []:
-            level = finding.get("level")
+        fault = words(one.fault) if one.fault else ""
+        if fault:
+            yield _OUTCOMES.index(one.outcome) if one.outcome in _OUTCOMES else 0, fault, one.host, f": {fault}"
+        for finding in kept_of(one.plan)["findings"]:
+            level = finding["level"]
             if level in _LEVELS:
-                alike = (level, finding.get("layer"), finding.get("wanted"))
-                yield len(_OUTCOMES) + _LEVELS.index(level), str(alike), one.host, f"{level}: {{}}: {finding.get('text')}"
+                yield len(_OUTCOMES) + _LEVELS.index(level), str((finding["layer"], finding["wanted"])), one.host, f": {finding['text']}"
 
 
 def _grouped(wrong: Iterable[tuple[int, str, str, str]]) -> list[str]:
@@ -69,9 +81,8 @@ def _grouped(wrong: Iterable[tuple[int, str, str, str]]) -> list[str]:
     for rank, alike, host, text in wrong:
         groups.setdefault((rank, alike), []).append((host, text))
     lines = []
-    for _key, members in sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1]))):
+    for (rank, _alike), members in sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1]))):
         hosts = sorted({host for host, _text in members})
         names = hosts[0] + (f" and {len(hosts) - 1:,} more" if len(hosts) > 1 else "")
-        label, _hole, text = members[0][1].partition("{}")
-        lines.append((label + names + one_line(text))[:_MOST_TEXT])
+        lines.append(one_line(f"{_WORDS[rank]}: {names}{members[0][1]}")[:_MOST_TEXT])
     return lines

@@ -34,8 +34,11 @@ def _code(number: int) -> str:
 
 def one_line(text: str) -> str:
     """*text* as one line of a message: its lines joined, nothing in it that is not printable, and of a bounded length."""
-    line = text.strip() if text.isprintable() else escape_unprintable("; ".join(part.strip() for part in text.splitlines() if part.strip()))
-    return line if len(line) <= _LONGEST else "%s … (%d characters)" % (line[:_LONGEST], len(line))
+    head = text[: 4 * _LONGEST]  # escaping takes the time and the memory of all that it is given
+    line = head.strip() if head.isprintable() else escape_unprintable("; ".join(part.strip() for part in head.splitlines() if part.strip()))
+    if len(line) <= _LONGEST and len(head) == len(text):
+        return line
+    return "%s … (%d characters)" % (line[:_LONGEST], max(len(line), len(text)))
 
 
 def as_yaml(text: str) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.run_summary import HostRun, outcome_of, summary_lines
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.run_summary import HostRun, kept_of, outcome_of, summary_lines
 
 
 def finding(level, name="data", layer="ext4"):
@@ -51,6 +51,26 @@ def test_a_thousand_hosts_are_ten_lines():
 @pytest.mark.parametrize("found", [None, "text", [{}], [{"level": "error"}], [{"level": ["x"]}]])
 def test_a_plan_of_another_shape_is_no_traceback(found):
     assert summary_lines([HostRun("db07", "as asked", "", {"findings": found})])[0] == "1 host: 1 as asked"
+
+
+HOSTILE = [None, 7, "text", ["x"], {}, {"level": "error", "text": 7}, {"level": "error", "text": {"a": ["\x1b"]}}, {"level": ["error"]}, {"level": {}}]
+HOSTILE += [{"level": "warning", "layer": 10**6000, "wanted": float("nan"), "text": "\x1b[2J\x9b1m\u202e" * 10**6}]
+
+
+@pytest.mark.parametrize("found", [HOSTILE, HOSTILE * 1000, {"level": "error"}, 7])
+@pytest.mark.parametrize("fault", ["", "\x1b]52;c;x\x07" * 10**6, {"a": 1}, ["x"], 7])
+def test_a_host_that_lies_costs_no_other_host_its_line(found, fault):
+    runs = [HostRun("db07", "failed", fault, {"findings": found, "steps": found}), HostRun("db08", "failed", "it is off", {"findings": [finding("error")]})]
+    lines = summary_lines(runs)
+    assert lines[0] == "2 hosts: 2 failed" and "failed: db08: it is off" in lines
+    assert any(line.startswith("error: db08: ext4 data") for line in lines) or len(lines) == 10
+    assert all(line.isprintable() and len(line) <= 200 for line in lines)
+
+
+@pytest.mark.parametrize("plan", [None, 7, [], {"findings": HOSTILE * 1000, "steps": "x", "stacks": "y" * 10**6}])
+def test_little_is_kept_of_a_plan_until_the_end(plan):
+    kept = kept_of(plan)
+    assert set(kept) == {"steps", "findings"} and len(str(kept)) < 10**6
 
 
 def test_without_a_plan_there_is_nothing_to_say():
