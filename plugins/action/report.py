@@ -7,18 +7,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.text.converters import to_text
 from ansible.plugins.action import ActionBase
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import write_whole
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.build import FORMATS, is_proof, merge, of_proof, render
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import absolute, hosts_of, write_whole
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.build import FORMATS, host_of_file, is_proof, merge, of_proof, render
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import make_fleet
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import UNREADABLE
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.summary import report_lines
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.record_file import LARGEST, parse_record
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import print_report
 
 ARGUMENTS = {
@@ -31,25 +32,19 @@ ARGUMENTS = {
     "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(FORMATS)},
 }
 _PRINTED = 10  # lines of the report, so that a fleet of any size fits on a screen
-_LARGEST = 64 << 20  # bytes of one file of a directory
 
 
-def read_file(path: str) -> list[dict[str, Any]]:
-    """The records of one file: one, or a list of them; the record of a proof becomes one. Raises AnsibleActionFail."""
+def read_file(path: str) -> list[Mapping[str, Any]]:
+    """The records of one file: one, or a list of them. Raises ValueError that says what is wrong with it."""
     try:
-        if os.path.getsize(path) > _LARGEST:
-            raise AnsibleActionFail(f"{path}: larger than 64 MiB; wanted the record of one host")
-        with open(path, encoding="utf-8", errors="surrogateescape") as handle:
-            read = json.load(handle)
+        with open(path, "rb") as handle:
+            read = parse_record(handle.read(LARGEST + 1))
     except OSError as fault:
-        raise AnsibleActionFail(f"{path}: {fault.strerror}") from fault
-    except (ValueError, RecursionError) as fault:
-        raise AnsibleActionFail(f"{path}: this is not JSON: {fault}; wanted the record of a host") from fault
+        raise ValueError(fault.strerror) from fault
     found = read if isinstance(read, list) else [read]
     if not all(isinstance(one, dict) for one in found):
-        raise AnsibleActionFail(f"{path}: found a value that is no mapping; wanted the record of a host, or a list of such")
-    name = os.path.basename(path).removesuffix(".json")
-    return [of_proof(name, one) if is_proof(one) else one for one in found]
+        raise ValueError("found a value that is no mapping; wanted the record of a host, or a list of such")
+    return found
 
 
 def files_of(directory: str) -> list[str]:
@@ -60,24 +55,44 @@ def files_of(directory: str) -> list[str]:
         raise AnsibleActionFail(f"directory {directory}: {fault.strerror}") from fault
 
 
-def by_host(directory: str | None, records: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def by_host(directory: str | None, records: list[Mapping[str, Any]], expected: Sequence[str] = ()) -> Iterator[Mapping[str, Any]]:
     """Each host's record, merged of all that there are of it.
 
-    A file of one record is read again when its host's turn has come, and not kept until then: a fleet may be larger than the memory.
+    A file comes from a host, and so may what is in it: the name of the file says which host, and the host of a file that cannot be read or names
+    another one is told so. It is read again when its host's turn has come, and not kept until then: a fleet may be larger than the memory.
     """
     parts: dict[str, list[str | Mapping[str, Any]]] = {}
+    strange: list[str] = []
     for path in files_of(directory) if directory else ():
-        found = read_file(path)
-        for one in found:
-            parts.setdefault(_host_of(one, path), []).append(path if len(found) == 1 else one)
+        try:
+            parts.setdefault(host_of_file(_name(path), read_file(path), expected), []).append(path)
+        except ValueError:
+            strange.append(path)
     for at, one in enumerate(records):
         parts.setdefault(_host_of(one, f"records[{at}]"), []).append(one)
-    for own in parts.values():
-        whole: Mapping[str, Any] = {}
+    known = {*parts, *expected}
+    for path in strange:
+        host = next((one for one in hosts_of(_name(path)) if one in known), hosts_of(_name(path))[0])
+        parts.setdefault(host, []).append(path)
+    for host, own in parts.items():
+        whole: Mapping[str, Any] = {"host": host}
         for part in own:
-            for one in read_file(part) if isinstance(part, str) else [part]:
+            for one in _of_file(part, expected) if isinstance(part, str) else [part]:
                 whole = merge(whole, one)
-        yield whole
+        yield {**whole, "host": host}
+
+
+def _name(path: str) -> str:
+    return os.path.basename(path).removesuffix(".json")
+
+
+def _of_file(path: str, expected: Sequence[str]) -> list[Mapping[str, Any]]:
+    try:
+        found = read_file(path)
+        host_of_file(_name(path), found, expected)
+    except ValueError as fault:
+        return [{UNREADABLE: [{"file": path, "fault": str(fault)}]}]
+    return [of_proof(one) if is_proof(one) else one for one in found]
 
 
 def _host_of(record: Mapping[str, Any], where: str) -> str:
@@ -118,10 +133,13 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _checked, params = self.validate_argument_spec(ARGUMENTS)
-        fleet = make_fleet(by_host(params["directory"], params["records"]), params["hosts"], params["title"], params["time"])
+        directory = params["directory"] and absolute(params["directory"])
+        if self._task.check_mode and directory and not os.path.exists(directory):
+            directory = None  # what comes before this task makes it
+        fleet = make_fleet(by_host(directory, params["records"], params["hosts"]), params["hosts"], params["title"], params["time"])
         if not fleet.hosts:
             raise AnsibleActionFail("there is no record, and no host is expected; wanted records, a directory with records, or hosts")
-        base, files = os.path.abspath(params["path"]), []
+        base, files = absolute(params["path"]), []
         for name, text in render(fleet, params["formats"]).items():
             path, content = base + FORMATS[name][0], text.encode("utf-8", "backslashreplace")
             before = kept(path)

@@ -37,9 +37,12 @@ options:
     default: []
   directory:
     description:
-      - A directory on the controller with files whose names end in C(.json). Each holds a record or a list of records, as in O(records).
-      - A file C(HOST-STACK.json) as the role P(plumbline.ssd.verify#role) fetches it is a proof of that host.
+      - A directory on the controller with files named C(HOST.json) or C(HOST-WORD.json), as M(plumbline.ssd.keep_record) writes them. Each holds a
+        record of that host or a list of such, as in O(records). In the name, characters may be written as in a URL.
+      - A file C(HOST-STACK.json) as the role P(plumbline.ssd.verify#role) keeps it is a proof of that host.
+      - A file that cannot be read, and one whose records name another host, is a finding of the host in the file's name. All others are reported.
       - A file may have 64 MiB.
+      - A relative path begins in the directory where Ansible was started.
     type: path
   hosts:
     description:
@@ -50,7 +53,8 @@ options:
   path:
     description:
       - Where the report is written on the controller, without the end of the name. C(.html), C(.md) and C(.json) are added.
-      - Directories that are missing are made. A file is written whole or not at all, and only if its bytes differ.
+      - Directories that are missing are made with the mode 0700, and files with 0600. A file is written whole or not at all, and only if its bytes differ.
+      - A relative path begins in the directory where Ansible was started.
     type: path
     required: true
   title:
@@ -104,11 +108,9 @@ EXAMPLES = r"""
   ignore_unreachable: true
 
 - name: Keep the record of the host on the controller
-  ansible.builtin.copy:
-    content: "{{ {'host': inventory_hostname, 'drive_health': health, 'stack_info': stacks} | to_json }}"
-    dest: "records/{{ inventory_hostname }}.json"
-    mode: "0600"
-  delegate_to: localhost
+  plumbline.ssd.keep_record:
+    directory: records
+    record: {drive_health: "{{ health }}", stack_info: "{{ stacks }}"}
 
 - name: Write the report of all hosts
   plumbline.ssd.report:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import hosts_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.page import render_html
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.summary import render_json, render_markdown
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import words
 
 # Format → the end of the file's name, and what makes its text.
 FORMATS = {"html": (".html", render_html), "markdown": (".md", render_markdown), "json": (".json", render_json)}
@@ -23,14 +25,33 @@ def merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
     return joined
 
 
-def of_proof(name: str, proof: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a host whose proof is in a file of this name (without its suffix), as the role verify fetches it: ``HOST-STACK``."""
-    return {"host": name.removesuffix(f"-{proof['stack']}"), "time": proof.get("time", ""), "proofs": [dict(proof)]}
+def of_proof(proof: Mapping[str, Any]) -> dict[str, Any]:
+    """What the record of a proof, as a host keeps it, is in the record of that host."""
+    return {"time": proof.get("time", ""), "proofs": [dict(proof)]}
 
 
 def is_proof(read: Mapping[str, Any]) -> bool:
     """Whether this is the record of a proof, as a host keeps it."""
-    return "host" not in read and isinstance(read.get("stack"), str) and isinstance(read.get("measured"), list)
+    return isinstance(read.get("stack"), str) and isinstance(read.get("measured"), list)
+
+
+def host_of_file(name: str, found: Sequence[Mapping[str, Any]], expected: Sequence[str]) -> str:
+    """The host whose records a file of this name (without its suffix) holds: ``HOST`` or ``HOST-WORD``, whatever the records say of themselves.
+
+    A record that names a host has to name this one; a proof names none, and is of the host before the last hyphen. *expected*: where a name fits
+    two hosts, the one that is expected.
+    Raises ValueError that says whom it names.
+    """
+    hosts = tuple(one for one in hosts_of(name) if one in expected) or hosts_of(name)
+    named = [one["host"] for one in found if "host" in one]
+    strange = [one for one in named if one not in hosts]
+    if strange or len(set(map(str, named))) > 1:
+        raise ValueError(f"it says that it is of the host '{words((strange or named)[0])}'; wanted a record of '{words(hosts[0])}', as the file is named")
+    if any(is_proof(one) for one in found):  # a host keeps it: what it calls itself does not count
+        return hosts[-1]
+    if named:
+        return str(named[0])
+    raise ValueError("found no name of a host; wanted a record with 'host'")
 
 
 def render(fleet: Fleet, formats: Iterable[str]) -> dict[str, str]:

@@ -26,6 +26,7 @@ MODULES: Mapping[str, str] = {
     "steady_state": "steady_state",
     "acceptance": "acceptance",
 }
+UNREADABLE = "unreadable"  # of a record: files of the host that are none, each with what is wrong with it
 OF_VERDICT = {PASS: OK, FAIL: ERROR, INCONCLUSIVE: UNKNOWN, UNFINISHED: UNKNOWN, NOT_JUDGED: NONE}
 _LEVELS = {"error": ERROR, "warning": WARNING, "info": INFO}
 _FACTS = {
@@ -119,7 +120,7 @@ def read_record(record: Mapping[str, Any], raw_characters: int) -> HostReport:
     findings += _static(modules, stacks)
     measured = _measured(record, modules)
     findings += [found for one in measured for found in _of_measured(one)]
-    findings += _of_proof(modules, measured) + _of_plan(modules["stack_plan"]) + _of_load(modules)
+    findings += _unreadable(record) + _of_proof(modules, measured) + _of_plan(modules["stack_plan"]) + _of_load(modules)
     if not has_ssd(devices, drives) and any(_worked(one) for name in ("device_info", "drive_health") for one in modules[name]):
         findings.append(Found("answer", INFO, "host", host, "it has no SSD", "nothing: there is no drive to judge"))
     unique = sorted(dict.fromkeys(findings), key=lambda one: (rank(one.level), list(CHECKS).index(one.check)))
@@ -161,6 +162,13 @@ def _failed(name: str, result: Mapping[str, Any]) -> list[Found]:
     reasons = [words(one) for one in as_list(result.get("reasons"))] or [_message(result)]
     todo = "Mend what it says, then run the module again."
     return [Found(MODULES[name], level, "module", name, reason, "a module that ends without an error", todo) for reason in reasons]
+
+
+def _unreadable(record: Mapping[str, Any]) -> list[Found]:
+    """Files of the host that are no record of it."""
+    todo = "Look where the file comes from; remove it, then read the host again."
+    wanted = "the record of this host"
+    return [Found("answer", ERROR, "file", words(one.get("file")), words(one.get("fault")), wanted, todo) for one in dicts(record.get(UNREADABLE))]
 
 
 def _stacks(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:

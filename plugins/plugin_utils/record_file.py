@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The text of a record, which may come from a host as it is: read without faith in it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+LARGEST = 64 << 20  # bytes of one record
+
+
+def parse_record(raw: bytes) -> Any:
+    """The JSON of a record. Raises ValueError that says in one line what is wrong with it."""
+    if len(raw) > LARGEST:
+        raise ValueError("larger than 64 MiB; wanted the record of one host")
+    try:
+        return json.loads(raw.decode("utf-8", "surrogateescape"))
+    except RecursionError:
+        raise ValueError("this is not JSON of a record: nested too deeply") from None
+    except ValueError as fault:
+        raise ValueError(f"this is not JSON: {fault}; wanted the record of a host") from fault
