@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from urllib.parse import quote
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
-from ansible.plugins.action import ActionBase
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import write_whole
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import absolute, file_name, prove_folder, write_whole
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import HostAction, host_of
 
 PARTS = ("device_info", "stack_info", "drive_health", "stack_plan")
 
@@ -25,17 +24,21 @@ def record_of(host, now, result):
     return {"host": host, "time": now, **(parts or {"stack_info": {"failed": True, "msg": str(result.get("msg", "it returned nothing"))}})}
 
 
-class ActionModule(ActionBase):
+class ActionModule(HostAction):
     """Everything but the record is the module's."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = True
+    _supports_async = False
 
     def run(self, tmp=None, task_vars=None):
-        super().run(tmp, task_vars)
-        host = task_vars["inventory_hostname"]
+        host = host_of(task_vars)
+        self._folder = absolute(self._task.args["record"]) if self._task.args.get("record") else ""
+        if self._folder:
+            try:
+                prove_folder(self._folder)
+            except OSError as fault:
+                raise AnsibleActionFail(f"record {self._folder}: {fault.strerror}; wanted a folder that can be made and written to") from fault
         try:
-            result = self._execute_module(module_args=self._task.args, task_vars=task_vars)
+            result = super().run(tmp, task_vars)
         except AnsibleConnectionFailure as fault:
             self._keep({"host": host, "time": _now(), "unreachable": str(fault)})
             raise
@@ -43,14 +46,12 @@ class ActionModule(ActionBase):
         return result
 
     def _keep(self, record):
-        directory = self._task.args.get("record")
-        if not directory:
+        if not self._folder:
             return
-        name = quote(record["host"], safe=" ()[]@,+=") + ".json"  # a name of an inventory may hold a slash
-        path = os.path.join(os.path.abspath(os.path.expanduser(directory)), name)
+        path = os.path.join(self._folder, file_name([record["host"]]))
         text = json.dumps(record, indent=1, sort_keys=True) + "\n"
         try:
-            write_whole(path, text.encode("utf-8", "backslashreplace"), 0o600)
+            write_whole(path, text.encode("utf-8", "backslashreplace"))
         except OSError as fault:
             raise AnsibleActionFail(f"the record could not be kept in {path}: {fault.strerror}") from fault
 

@@ -18,9 +18,8 @@ import hashlib
 import os
 import platform
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import plan_host
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import print_report
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import HostAction, host_of, print_report
 
 
 def _read(path):
@@ -59,7 +58,7 @@ def is_gone(name):
     """
     here, _colon, rest = name.partition(":")
     number, _colon, started = rest.partition(":")
-    if here != _here() or not (number.isascii() and number.isdigit()):
+    if here != _here() or not (number.isascii() and number.isdigit() and len(number) < _LONGEST_NUMBER):
         return False
     try:
         os.kill(int(number), 0)
@@ -71,6 +70,9 @@ def is_gone(name):
         pass  # it is there, and somebody else's
     state, began = _state(int(number))
     return bool(began) and (state in ("Z", "X") or (bool(started) and began != started))
+
+
+_LONGEST_NUMBER = 20  # digits of a process number; the host names it
 
 
 def _user():
@@ -94,19 +96,17 @@ def explained(result):
     return {"failed": True, "changed": False, "msg": _NEWER} if result.get("failed") and _TOO_OLD in words else result
 
 
-class ActionModule(ActionBase):
-    """Fills in who asks, if a lease is asked for, and prints the report if the task judges what stands."""
+class ActionModule(HostAction):
+    """Fills in who asks, if a lease is asked for, and prints the report if the task judges what stands.
 
-    TRANSFERS_FILES = False
-    _requires_connection = True
-    # A full blank proof takes hours. An async task cannot ask a second time: if the lease is held by a run that is gone, the user gets the refusal.
-    _supports_async = True
+    A full blank proof takes hours, so async is supported. Such a task cannot ask a second time: if the lease is held by a run that is gone, the user gets
+    the refusal.
+    """
 
     def run(self, tmp=None, task_vars=None):
-        super().run(tmp, task_vars)
-        result = explained(self._ask(task_vars))
+        result = super().run(tmp, task_vars)
         if self._task.args.get("fail_if", "never") != "never" and (result.get("failed") or self._is_shown(result)):
-            print_report(self._display, task_vars["inventory_hostname"], result.pop("report", []) if result.get("failed") else result.get("report"))
+            print_report(self._display, host_of(task_vars), result.pop("report", []) if result.get("failed") else result.get("report"))
         return result
 
     def _is_shown(self, result):
@@ -115,7 +115,7 @@ class ActionModule(ActionBase):
         whole = not isinstance(verify, dict) or verify.get("show", "full") == "full"
         return whole and (not result.get("changed") or self._task.check_mode)
 
-    def _ask(self, task_vars):
+    def ask(self, task_vars, arguments=None, **more):
         arguments = dict(self._task.args)
         lease = arguments.get("lease")
         if not isinstance(lease, dict):
@@ -131,11 +131,9 @@ class ActionModule(ActionBase):
         return result
 
     def _plan(self, arguments, task_vars):
-        background = self._task.async_val
-
         def call(module, args):
             other = {} if module == "stack_plan" else {"module_name": f"plumbline.ssd.{module}"}
-            return self._execute_module(module_args=args, task_vars=task_vars, wrap_async=background, **other)
+            return explained(super(ActionModule, self).ask(task_vars, args, **other))
 
         # Nobody is here when a task in the background ends: the host makes the plan as well.
-        return call("stack_plan_async", arguments) if background else plan_host(call, arguments)
+        return call("stack_plan_async", arguments) if self._task.async_val else plan_host(call, arguments, self._task.check_mode)

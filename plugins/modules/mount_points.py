@@ -226,16 +226,23 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file 
 
 
 def read_back(run, stacks, verify, fail_if):
-    """The plan of *stacks* as the host is now, its warnings, and the fault if the host is not as *fail_if* wants it, else None."""
-    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import note_filesystems, read  # a mount alone needs none of this
-    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import fault_of
+    """The plan of *stacks* as the host is now, its warnings, the fault if the host is not as *fail_if* wants it, else None, and what was read, as one text.
+
+    The plan is made for the lease, which is given back in this same call. The controller plans again, from the text.
+    """
+    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import note_filesystems  # a mount alone needs none of this
+    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import fault_of, plan_reading, questions
+    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.reading_call import pack_reading
+    from ansible_collections.plumbline.ssd.plugins.module_utils._observe.read_for_plan import read_for_plan
     from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
     from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
 
     told = "the mounts are made, and reading back was refused: "
-    reading, warnings = read(run, read_stacks(stacks), verify=None if verify is None else read_verify(verify), refused=told)
+    wanted, measures = read_stacks(stacks), None if verify is None else read_verify(verify)
+    read = read_for_plan(run, questions(wanted, verify=measures is not None))
+    reading, warnings = plan_reading(read, wanted, verify=measures, refused=told)
     note_filesystems(reading)
-    return reading, warnings, fault_of(fail_if, reading)
+    return reading, warnings, fault_of(fail_if, reading), pack_reading(read)
 
 
 def main():
@@ -254,7 +261,7 @@ def main():
     )
     params = module.params
     reading = {}
-    released = ""
+    answer = released = ""
     unfit = None
     changed = False
     try:
@@ -267,7 +274,7 @@ def main():
             warnings, changed = taken_over + applied.warnings, applied.changed
             try:
                 if params["read_back"] and not module.check_mode:
-                    reading, more, unfit = read_back(runner(module), params["read_back"], params["verify"], params["fail_if"])
+                    reading, more, unfit, answer = read_back(runner(module), params["read_back"], params["verify"], params["fail_if"])
                     warnings += more
             finally:
                 applied.finish()
@@ -278,7 +285,7 @@ def main():
         exit_refused(module, fault, changed=changed)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
-    result = {"reading": reading, "released": released} if reading else {}
+    result = {"reading": reading, "answer": answer, "released": released} if reading else {}
     if unfit:
         exit_refused(module, unfit, warnings, report=reading["report"], released=released, changed=changed)
     exit_success(module, warnings, changed=changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)

@@ -159,6 +159,9 @@ proofs:
     stack:
       description: The name of the stack.
       type: str
+    record:
+      description: The file of the host that has its record.
+      type: str
     digest:
       description: Identifies the subject of the proof, which is the stack, the identities of its devices, and the thresholds.
       type: str
@@ -247,7 +250,7 @@ def main():
         if asked is None and module.params["stacks"]:
             raise PlumblineError("the plan is made on the controller, by the action plugin of this module; call plumbline.ssd.stack_plan in a task")
         me = None if lease is None or module.check_mode else Run(*(lease[name] for name in Run._fields))
-        answer = packed_answer(runner(module), read_questions(asked) if asked else Questions(), me, module.check_mode)
+        answer = packed_answer(runner(module), read_questions(asked) if asked else Questions(), me)
     except Held as fault:
         exit_refused(module, fault, holder=fault.holder)
     except PlumblineError as fault:

@@ -20,6 +20,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_readi
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import read_gate
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import OF_A_FAILURE, as_data
+
+_NO_READING = "what the host returned is no reading of this release: "
 
 
 class Failed(Exception):
@@ -30,34 +33,39 @@ class Failed(Exception):
         self.result = result
 
 
-def plan_host(call, arguments):
-    """What stack_plan returns. *call*: (module, its arguments) → what that module returns on the host; *arguments*: those of stack_plan."""
+def plan_host(call, arguments, check_mode=False):
+    """What stack_plan returns. *call*: (module, its arguments) → what that module returns on the host; *arguments*: those of stack_plan.
+
+    What the host returns is data. A failure is told with what a failure may tell, and a success is a plan that was made here.
+    """
     checked = ArgumentSpecValidator(dict(PLAN_OPTIONS)).validate(arguments)
     if checked.error_messages:
-        return call("stack_plan", arguments)  # it says so as every module does
+        told = as_data(call("stack_plan", arguments), OF_A_FAILURE)  # it says so as every module does
+        return told if told.get("failed") or told.get("unreachable") else failure(PlumblineError("; ".join(checked.error_messages)))
     # Values of a task know where they come from. A plan is of plain ones, as a module gets them.
     params = json.loads(json.dumps(checked.validated_parameters, default=str))
     try:
-        return _Planner(call, arguments, params).plan()
+        return _Planner(call, arguments, params, check_mode).plan()
     except Failed as failed:
         return failed.result
     except PlumblineError as fault:
-        return _failure(fault)
+        return failure(fault)
 
 
-def _failure(fault, **more):
+def failure(fault, **more):
     return {"failed": True, "changed": False, **refused_result(fault, more)}
 
 
 class _Planner:
     """One plan. *asked*: the arguments as the task has them; *params*: the same with their defaults."""
 
-    def __init__(self, call, asked, params):
+    def __init__(self, call, asked, params, check_mode):
         self.call, self.asked, self.params = call, asked, params
-        self.lease = params["lease"]
+        self.lease = None if check_mode else params["lease"]  # in check mode nothing is taken, and nothing is judged
+        if check_mode:
+            self.params["fail_if"] = "never"
         self.run = self.lease["run"] if self.lease else ""
         self.warnings = []
-        self.carried = {}  # what Ansible adds to the result of a module
 
     def plan(self):
         """The result. Raises PlumblineError if the plan is refused, Failed if the result is a module's."""
@@ -69,13 +77,13 @@ class _Planner:
         back = self.run and self.params["fail_if"] in ("unfinished", "any")
         self.refused = "reading back was refused: " if back else NOTHING_WRITTEN
         result = self._leased(*self._read())
-        told = {**self.carried, **({"warnings": self.warnings} if self.warnings else {})}
+        told = {"warnings": self.warnings} if self.warnings else {}
         unfit = fault_of(self.params["fail_if"], result)
         if not unfit:
             return {**told, **printable_result(result)}
         if result["lease"] and self._release():  # the caller gets no lease from a failure
             result["released"] = self.run
-        return {**told, **_failure(unfit, report=result["report"], released=result["released"])}
+        return {**told, **failure(unfit, report=result["report"], released=result["released"])}
 
     def _read_spec(self):
         check_variables(self.params["variables"])
@@ -84,37 +92,34 @@ class _Planner:
         self.gate = "off" if self.params["health"] is None else read_gate(self.params["health"])
 
     def _call(self, module, arguments):
+        """What a module returns on the host, with its answer as the text that it is. Raises Failed if it failed."""
         result = self.call(module, arguments)
-        if result.get("failed") or result.get("unreachable"):
-            raise Failed(result)
-        self.warnings += result.get("warnings", [])
-        return result
+        told = as_data(result)
+        if told.get("failed") or told.get("unreachable"):
+            raise Failed({**as_data(result, OF_A_FAILURE), **_holder(told.get("holder"))})
+        self.warnings += told.get("warnings", [])
+        return {**told, **({"answer": result["answer"]} if "answer" in result else {})}
 
     def _ask(self, asked):
         """Call stack_plan on the host, with these questions."""
         arguments = dict(self.asked) if asked is None else {**self.asked, "questions": asked}
         if self.run:
             arguments["lease"] = {**arguments["lease"], "run": self.run}
-        answer = self._call("stack_plan", arguments)
-        if "answer" not in answer:
-            raise Failed(answer)
-        answer.get("invocation", {}).get("module_args", {}).pop("questions", None)
-        self.carried = {key: value for key, value in answer.items() if key not in ("answer", "warnings")}
-        return answer["answer"]
+        answer = self._call("stack_plan", arguments).get("answer")
+        if not isinstance(answer, str):
+            raise PlumblineError(_NO_READING + "it has no answer; wanted the module of the same release as on the controller")
+        return answer
 
     def _read(self):
         """Have the host read, and plan. Returns (the plan as a result, the lease as it was)."""
         asked = questions(self.stacks, verify=self.verify is not None, health=self.gate != "off")
         answer = _unpacked(self._ask(json.loads(json.dumps(asked._asdict())) if self.stacks else None))
-        if answer.check_mode:  # nothing is taken, and nothing is judged
-            self.lease, self.run, self.params["fail_if"] = None, "", "never"
         try:
             result, warnings = plan_reading(answer.reading, self.stacks, self.params["through"], self.verify, self.refused, self.gate)
         except PlumblineError as fault:
             if answer.held:
-                holder = {key: str(answer.lease.get(key, "")) for key in ("run", "controller", "process", "since")}
                 held = NOTHING_WRITTEN + answer.held
-                raise Failed(_failure(PlumblineError(held, [held]), holder=holder)) from fault
+                raise Failed(failure(PlumblineError(held, [held]), **_holder(answer.lease))) from fault
             self._release()
             raise
         self.warnings += [one_line(warning) for warning in warnings]
@@ -139,7 +144,7 @@ class _Planner:
         if not isinstance(lease, dict) or not isinstance(lease.get("run"), str):
             raise PlumblineError("what the host returned is no lease of this release")
         self.run = lease["run"]
-        return lease, bool(taken.get("again"))
+        return {"run": self.run, "digest": result["digest"]}, bool(taken.get("again"))
 
     def _release(self):
         """Give the lease of this run back. Returns whether it had it."""
@@ -148,6 +153,25 @@ class _Planner:
 
 def _unpacked(text):
     try:
-        return unpack(PlanAnswer, str(text))
+        return unpack(PlanAnswer, text)
     except ValueError as fault:
-        raise PlumblineError(f"what the host returned is no reading of this release: {fault}") from fault
+        raise PlumblineError(f"{_NO_READING}{fault}") from fault
+
+
+def _holder(lease):
+    """Who has the lease, by what the host says of it, in the words of a result; nothing if it says none."""
+    return {"holder": {key: one_line(str(lease.get(key, ""))) for key in ("run", "controller", "process", "since")}} if isinstance(lease, dict) else {}
+
+
+def read_back(answer, stacks, verify, fail_if):
+    """The plan of what a host read back after its mounts were made: (result, warnings, the fault if it is not as *fail_if* wants it, else None).
+
+    Made here of the spec of the task: the host has made the same plan for itself, to give its lease back if no step is left.
+    """
+    if not isinstance(answer, str):
+        raise PlumblineError(_NO_READING + "it has no answer; wanted the module of the same release as on the controller")
+    given, wanted = json.loads(json.dumps([stacks, verify], default=str))
+    refused = "the mounts are made, and reading back was refused: "
+    reading = _unpacked(answer).reading
+    result, warnings = plan_reading(reading, read_stacks(given), verify=None if wanted is None else read_verify(wanted), refused=refused)
+    return printable_result(result), [one_line(warning) for warning in warnings], fault_of(fail_if, result)

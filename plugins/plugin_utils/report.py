@@ -1,19 +1,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints what a module reports for people, on the controller."""
+"""The action plugins of the modules that run on a host: they take what the host returns for data, and print what it reports for people."""
 
 from __future__ import annotations
 
+import multiprocessing
+
 from ansible.plugins.action import ActionBase
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import as_data, line_of, lines_of
+
+
+def host_of(task_vars):
+    """The name in the inventory of the host that a task runs for.
+
+    The variable inventory_hostname may be a fact by now: Ansible lets those of a host, which any module of any collection may return, replace variables
+    of the inventory. The process that runs the task has its host.
+    """
+    host = getattr(multiprocessing.current_process(), "_host", None)
+    return str(getattr(host, "name", "") or task_vars["inventory_hostname"])
 
 
 def print_report(display, host, lines):
-    """Print the lines of a report below the name of their host, in one piece: hosts work side by side."""
+    """Print the lines of a report below the name of their host, in one piece: hosts work side by side. Nothing unprintable goes through."""
     if lines:
-        display.display("\n".join([f"[{host}]", *(f"  {line}" for line in lines)]))
+        display.display("\n".join([f"[{line_of(host)}]", *(f"  {line}" for line in lines_of(lines))]))
 
 
-class ReportingAction(ActionBase):
-    """Passes the task to the module, and prints the report that report_of() takes from the result."""
+class HostAction(ActionBase):
+    """Passes the task to the module, and takes what it returns for data."""
 
     TRANSFERS_FILES = False
     _requires_connection = True
@@ -21,8 +34,25 @@ class ReportingAction(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
-        result = self._execute_module(module_args=self._task.args, task_vars=task_vars, wrap_async=self._task.async_val)
-        print_report(self._display, task_vars["inventory_hostname"], self.report_of(result))
+        return {**as_data(self.ask(task_vars)), **self.facts()}
+
+    def ask(self, task_vars, arguments=None, **more):
+        """What the module returns, as it came from the host. *arguments*: in place of those of the task; *more*: see _execute_module()."""
+        given = self._task.args if arguments is None else arguments
+        return self._execute_module(module_args=given, task_vars=task_vars, wrap_async=self._task.async_val, **more)
+
+    def facts(self):
+        """What the controller itself found about the host: the interpreter, which is looked for once. No other fact is taken from a module of ours."""
+        key = getattr(self, "_discovered_interpreter_key", None)
+        return {"ansible_facts": {key: self._discovered_interpreter}} if key else {}
+
+
+class ReportingAction(HostAction):
+    """Prints the report that report_of() takes from the result."""
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        print_report(self._display, host_of(task_vars), self.report_of(result))
         return result
 
     def report_of(self, result):

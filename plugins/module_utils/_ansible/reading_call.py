@@ -12,10 +12,11 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer, StorageReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.read_for_plan import read_for_plan, shorten_ends
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made, note_making
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease import Lease
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run, peek, release
 
 
@@ -24,7 +25,7 @@ def read_questions(raw: Mapping[str, Any]) -> Questions:
     return Questions(**{**raw, "overrides": [Override(*one) for one in raw["overrides"]]})
 
 
-def packed_answer(run: Runner, ask: Questions, me: Optional[Run], check_mode: bool) -> str:
+def packed_answer(run: Runner, ask: Questions, me: Optional[Run]) -> str:
     """Read the host. Returns the reading as one text, and in it for a run that means to write (*me*) what the lease is.
 
     The lease is looked at before the host is. Where another run has it, no device is read for a proof: that run would find it open.
@@ -44,5 +45,10 @@ def packed_answer(run: Runner, ask: Questions, me: Optional[Run], check_mode: bo
         if me and me.run:
             release(me.run)
         raise
+    return pack_reading(reading, held, before)
+
+
+def pack_reading(reading: StorageReading, held: str = "", before: Optional[Lease] = None) -> str:
+    """A reading as one text for the controller, without what no plan looks at; and what the lease was *before*, and why this run may not write now."""
     shorten_ends(reading.seen)
-    return pack(PlanAnswer(reading, check_mode, held, dict(before._asdict()) if before else {}))
+    return pack(PlanAnswer(reading, held, dict(before._asdict()) if before else {}))

@@ -31,6 +31,5 @@ class PlanAnswer(NamedTuple):
     """What a host answers who plans for it. *held*: why this run may not write now; *lease*: the members of the lease as it was, if there was one."""
 
     reading: StorageReading
-    check_mode: bool
     held: str
     lease: Dict[str, Any]

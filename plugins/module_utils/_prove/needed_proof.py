@@ -17,6 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import O
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Plan, StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import FORMAT, MEASUREMENTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.proofs import path_of
 
 Record = Mapping[str, Any]
 
@@ -60,6 +61,7 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
         found.append(
             {
                 "stack": stack.spec.name,
+                "record": path_of(stack.spec.name),
                 "digest": digest,
                 "writes_digest": writes_digest,
                 "made": made,

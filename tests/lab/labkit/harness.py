@@ -73,10 +73,17 @@ def bundle() -> bytes:
     return memory.getvalue()
 
 
-def planned(call: Callable[[str, Mapping[str, Any]], dict[str, Any]], args: Mapping[str, Any]) -> dict[str, Any]:
+def planned(call: Callable[[str, Mapping[str, Any]], dict[str, Any]], args: Mapping[str, Any], check: bool = False) -> dict[str, Any]:
     """What stack_plan returns: its plan is made on the controller, as its action plugin has it made. *call*: a module on the host."""
-    result: dict[str, Any] = plan_host(call, dict(args))
-    return {"failed": False, "traceback": "", **result}
+    tracebacks = []
+
+    def noting(module: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        result = call(module, arguments)
+        tracebacks.append(str(result.get("traceback", "")))
+        return result
+
+    result: dict[str, Any] = plan_host(noting, dict(args), check)
+    return {"failed": False, "traceback": "".join(tracebacks), **result}
 
 
 class Rounds:
@@ -153,7 +160,7 @@ class Harness:
         def call(module: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
             return self._result(module, self._call_module(module, arguments, timeout, check, env))
 
-        return planned(call, args) if name == "stack_plan" else call(name, args)
+        return planned(call, args, check) if name == "stack_plan" else call(name, args)
 
     def together(self, name: str, *args: Mapping[str, Any], timeout: float = 400) -> list[dict[str, Any]]:
         """The results of one of our modules, called at the same time with each of *args*."""

@@ -3,7 +3,10 @@
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plays against a host that is an interpreter which returns prepared answers, and notes the calls."""
+"""Plays against a host that is an interpreter which returns prepared answers, and notes the calls.
+
+The plan of a host is made on the controller. A prepared one travels in the reading of the host, and a callback plugin has it taken for what was planned.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,9 @@ import os
 import subprocess
 import sys
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, PlanAnswer, StorageReading
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 
 HOST = '''#!%s -I
@@ -30,11 +36,35 @@ answer = answers[min(before.count(name), len(answers) - 1)]
 print(json.dumps(dict({"changed": False}, **answer)))
 sys.exit(1 if answer.get("failed") else 0)
 '''
+PREPARED = "prepared"
+PLANNER = '''"""Takes the plan that a test put into a reading for the one that is made of it. Loaded before the workers are forked."""
+from ansible.plugins.callback import CallbackBase
+from ansible_collections.plumbline.ssd.plugins.plugin_utils import plan_host
+
+REAL = plan_host.plan_reading
+
+
+def plan_reading(reading, *arguments, **more):
+    return (reading.proofs["%s"], []) if "%s" in reading.proofs else REAL(reading, *arguments, **more)
+
+
+class CallbackModule(CallbackBase):
+    CALLBACK_VERSION, CALLBACK_TYPE, CALLBACK_NAME, CALLBACK_NEEDS_ENABLED = 2.0, "aggregate", "prepared_plans", True
+
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
+        plan_host.plan_reading = plan_reading
+''' % (PREPARED, PREPARED)
 PLAY = """
 - hosts: all
   gather_facts: false
   tasks: %s
 """
+
+
+def read(plan):
+    """What stack_plan returns on a host of which this plan is to be made."""
+    return {"answer": pack(PlanAnswer(StorageReading(Observation(), {PREPARED: plan}, {}, Keeping({}, True, ()), 0), "", {}))}
 
 
 def play(place, answers_of, tasks, *words, **variables):
@@ -58,7 +88,10 @@ def prepare(place, answers_of, **variables):
         hosts[name] = {"ansible_python_interpreter": str(folder / "python")}
     given = {"ansible_connection": "local", "ansible_pipelining": True, **variables}
     (place / "hosts.json").write_text(json.dumps({"all": {"hosts": hosts, "vars": given}}))
-    (place / "ansible.cfg").write_text("[defaults]\nretry_files_enabled = False\ncallbacks_enabled = plumbline.ssd.fleet_summary\n")
+    (place / "callback").mkdir()
+    (place / "callback" / "prepared_plans.py").write_text(PLANNER)
+    words = "retry_files_enabled = False\ncallback_plugins = %s\ncallbacks_enabled = plumbline.ssd.fleet_summary, prepared_plans\n" % (place / "callback")
+    (place / "ansible.cfg").write_text("[defaults]\n" + words)
 
 
 def _folder(place, name):

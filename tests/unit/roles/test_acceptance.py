@@ -47,6 +47,7 @@ CASES = {
     ),
     "none": ([], [], {}, True),
     "mistyped": ([], ["/dev/sdb"], {"incumbant": "/dev/sda"}, False),
+    "lying": ([result("perfect")], ["/dev/sdb"], {}, False),
 }
 OPTIONS = {"incumbent": "/dev/sda", "required": ["rand_read_4k_qd64"], "workload": {"read_iops": 1600, "kib": 5}, "blocks": 7}
 
@@ -57,10 +58,10 @@ def run(place, *words):
     hosts = json.loads((place / "hosts.json").read_text())
     for name, (_answers, devices, options, _good) in CASES.items():
         given = {**options, **OPTIONS} if name == "sound/1" else options
-        given = {"directory": str(place / "out"), **given}
+        given = {"directory": "new/out", **given}
         hosts["all"]["hosts"][name].update(plumbline_acceptance_devices=devices, plumbline_acceptance=given)
     gone = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_args": "-o ConnectTimeout=1"}
-    hosts["all"]["hosts"]["gone"] = {**gone, "plumbline_acceptance_devices": ["/dev/sdb"], "plumbline_acceptance": {"directory": str(place / "out")}}
+    hosts["all"]["hosts"]["gone"] = {**gone, "plumbline_acceptance_devices": ["/dev/sdb"], "plumbline_acceptance": {"directory": "new/out"}}
     (place / "hosts.json").write_text(json.dumps(hosts))
     playbook = os.path.join(ROOT, "playbooks", "accept_drives.yml")
     argv = ["ansible-playbook", "-i", str(place / "hosts.json"), "-e", "ansible_become=false", *words, playbook]
@@ -71,7 +72,7 @@ def run(place, *words):
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     place = tmp_path_factory.mktemp("acceptance")
-    return (*run(place), place / "out")
+    return (*run(place), place / "new" / "out")
 
 
 def ended_well(said):
@@ -104,7 +105,9 @@ def test_records_and_the_report(played):
     record = json.loads((out / "records/one_of_two-acceptance.json").read_text())
     assert (record["host"], [one["verdict"] for one in record["acceptance"]]) == ("one_of_two", ["pass", "fail"])
     assert record["acceptance"][0]["cells"][0]["against"] == "{{ 1 + 1 }}", "a result is no template"
-    assert (out / "records/slow-acceptance.json").stat().st_mode & 0o777 == 0o600
+    assert {path.stat().st_mode & 0o777 for path in out.rglob("*") if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (out.parent, out, out / "records")} == {0o700}
+    assert "kept in %s/records/slow-acceptance.json\n" % out in said
     found = {host["host"]: host["levels"] for host in json.loads((out / "report.json").read_text())["hosts"]}
     assert {name: found[name]["acceptance"] for name in ("sound/1", "slow", "unsure", "broken", "one_of_two")} == {
         "sound/1": "ok",
@@ -119,4 +122,10 @@ def test_records_and_the_report(played):
 
 def test_check_mode_keeps_nothing(tmp_path):
     _code, said, _calls = run(tmp_path, "--check")
-    assert not (tmp_path / "out").exists(), said
+    assert not (tmp_path / "new").exists(), said
+
+
+def test_no_drive_is_measured_before_there_is_a_place_for_the_record(tmp_path):
+    (tmp_path / "new").write_text("")
+    _code, said, calls = run(tmp_path)
+    assert set(ended_well(said).values()) == {True, False} and not any(calls.values()), said

@@ -33,37 +33,48 @@ MEASURED = ["offset_sweep", "stack_proof"]
 NOT_THERE = {"failed": True, "msg": "broken"}
 
 
-def plan(*steps, due=False, missing=(), released="", run=RUN, look=False):
-    """What stack_plan returns."""
-    proof = {"stack": "pgdata", "due": due, "bare": [], "volumes": [{"stack": "pgdata", "volume": "data", "device": "/dev/pgdata/data", "path": "/data"}]}
-    lease = {"run": run, "digest": "d" * 64} if steps else {}
+FINDING = {"level": "error", "layer": "ext4", "wanted": "64", "text": "ext4 data: stride 16; wanted 64"}
+
+
+def planned(*steps, due=False, missing=(), look=False, findings=()):
+    """What a reading of the host comes to."""
+    volume = {"stack": "pgdata", "volume": "data", "device": "/dev/pgdata/data", "path": "/data"}
+    proof = {"stack": "pgdata", "record": "/var/lib/plumbline/proof/pgdata.json", "due": due, "bare": [], "volumes": [volume]}
     verify = {"fetch": "", "inconclusive": "fail", "show": "full", "measures": {"offset_sweep": {}}}
-    planned = {"changed": bool(steps), "steps": [STEPS[step] for step in steps], "missing_packages": list(missing), "lease": lease, "released": released}
+    found = {"changed": bool(steps), "steps": [STEPS[step] for step in steps], "missing_packages": list(missing), "digest": "d" * 64, "stacks": []}
     health = {"due": look, "state": "", "stacks": [{"name": "pgdata", "devices": ["/dev/nvme0n1"]}] if look else []}
-    return {**planned, "health": health, "proofs": [proof], "verify": verify, "report": ["a report"], "findings": []}
+    return {**found, "health": health, "proofs": [proof], "verify": verify, "report": ["a report"], "findings": list(findings)}
+
+
+def plan(*steps, **more):
+    """What stack_plan returns on such a host."""
+    return plays.read(planned(*steps, **more))
 
 
 ANSWERS = {
-    **{name: [{"changed": True}] for name in ("aligned_partition", "lvg", "lvol", "filesystem", "apt", "run_lease")},
+    **{name: [{"changed": True}] for name in ("aligned_partition", "lvg", "lvol", "filesystem", "apt")},
+    "run_lease": [{"changed": True, "lease": {"run": RUN, "digest": "d" * 64}, "again": False, "released": True}],
     "drive_health": [{"level": "ok", "findings": [], "drives": [], "report": ["the drives"]}],
     "setup": [{"ansible_facts": {"ansible_pkg_mgr": "apt"}}],
     "offset_sweep": [{"measure": "offset_sweep", "verdict": "phase"}],
     "stack_proof": [{"verdict": "pass", "proofs": [], "report": ["measured"], "paragraphs": []}],
-    "mount_points": [{"changed": True, "reading": plan(due=True), "released": RUN}],
+    "mount_points": [{"changed": True, **plan(due=True), "released": RUN}],
 }
+SPEC = {"devices": ["a"], "layout": "separate", "volumes": [{"name": "data"}]}
+STACKS = [{"name": "pgdata", **SPEC}]
 PROVISION = ({"ansible.builtin.import_role": {"name": "plumbline.ssd.provision"}},)
 LOOP = [
     {
         "ansible.builtin.include_role": {"name": "plumbline.ssd.provision"},
         "vars": {"plumbline_stacks": "{{ [item] }}"},
-        "loop": [{"name": "one"}, {"name": "two"}],
+        "loop": [{"name": "one", **SPEC}, {"name": "two", **SPEC}],
     }
 ]
 
 
 def play(place, answers_of, tasks=PROVISION, *words):
     """Hosts with a stack, and each with answers of its own beside those of ANSWERS."""
-    return plays.play(place, {name: {**ANSWERS, **answers} for name, answers in answers_of.items()}, tasks, *words, plumbline_stacks=[{"name": "pgdata"}])
+    return plays.play(place, {name: {**ANSWERS, **answers} for name, answers in answers_of.items()}, tasks, *words, plumbline_stacks=STACKS)
 
 
 def play_one(place, answers, tasks=PROVISION, *words):
@@ -72,33 +83,33 @@ def play_one(place, answers, tasks=PROVISION, *words):
     return code, said, calls["db07"]
 
 
-# A host each: its answers, whether the play ends well for it, and the modules that are called.
+# A host each: its answers, whether the play ends well for it, and the modules that are called. "take" is run_lease, with which stack_plan takes the lease.
 CASES = {
     "as_asked": ({"stack_plan": [plan()]}, True, ["stack_plan"]),
     "only_measured": ({"stack_plan": [plan(due=True)]}, True, ["stack_plan", *MEASURED]),
-    "built": ({"stack_plan": [plan(*ALL)]}, True, ["stack_plan", *BUILT, *MEASURED]),
-    "nothing_is_mounted": ({"stack_plan": [plan("partition"), plan(released=RUN)]}, True, ["stack_plan", "aligned_partition", "stack_plan"]),
-    "lvcreate_fails": ({"stack_plan": [plan(*ALL)], "lvol": [NOT_THERE]}, False, ["stack_plan", *BUILT[:3], "run_lease"]),
-    "unsound_lease_given_back": ({"stack_plan": [plan(*ALL)], "mount_points": [{**NOT_THERE, "released": RUN}]}, False, ["stack_plan", *BUILT]),
-    "a_step_is_left": ({"stack_plan": [plan(*ALL)], "mount_points": [NOT_THERE]}, False, ["stack_plan", *BUILT, "run_lease"]),
-    "packages": ({"stack_plan": [plan(*ALL, missing=["lvm2"]), plan(*ALL)]}, True, ["stack_plan", "apt", "stack_plan", *BUILT, *MEASURED]),
-    "no_package": ({"stack_plan": [plan(*ALL, missing=["lvm2"])], "apt": [NOT_THERE]}, False, ["stack_plan", "apt", "run_lease"]),
-    "tools_still_missing": ({"stack_plan": [plan(*ALL, missing=["lvm2"])]}, False, ["stack_plan", "apt", "stack_plan", "run_lease"]),
-    "refused_when_active": ({"stack_plan": [plan("unfinished"), NOT_THERE]}, False, ["stack_plan", "lvol", "stack_plan", "run_lease"]),
-    "activated_as_asked": ({"stack_plan": [plan("unfinished"), plan(released=RUN)]}, True, ["stack_plan", "lvol", "stack_plan"]),
+    "built": ({"stack_plan": [plan(*ALL)]}, True, ["stack_plan", "take", *BUILT, *MEASURED]),
+    "nothing_is_mounted": ({"stack_plan": [plan("partition"), plan()]}, True, ["stack_plan", "take", "aligned_partition", "stack_plan", "run_lease"]),
+    "lvcreate_fails": ({"stack_plan": [plan(*ALL)], "lvol": [NOT_THERE]}, False, ["stack_plan", "take", *BUILT[:3], "run_lease"]),
+    "unsound_lease_given_back": ({"stack_plan": [plan(*ALL)], "mount_points": [{**NOT_THERE, "released": RUN}]}, False, ["stack_plan", "take", *BUILT]),
+    "a_step_is_left": ({"stack_plan": [plan(*ALL)], "mount_points": [NOT_THERE]}, False, ["stack_plan", "take", *BUILT, "run_lease"]),
+    "packages": ({"stack_plan": [plan(*ALL, missing=["lvm2"]), plan(*ALL)]}, True, ["stack_plan", "take", "apt", "stack_plan", "take", *BUILT, *MEASURED]),
+    "no_package": ({"stack_plan": [plan(*ALL, missing=["lvm2"])], "apt": [NOT_THERE]}, False, ["stack_plan", "take", "apt", "run_lease"]),
+    "tools_still_missing": ({"stack_plan": [plan(*ALL, missing=["lvm2"])]}, False, ["stack_plan", "take", "apt", "stack_plan", "take", "run_lease"]),
+    "refused_when_active": ({"stack_plan": [plan("unfinished"), NOT_THERE]}, False, ["stack_plan", "take", "lvol", "stack_plan", "run_lease"]),
+    "activated_as_asked": ({"stack_plan": [plan("unfinished"), plan()]}, True, ["stack_plan", "take", "lvol", "stack_plan", "run_lease"]),
     "fio_is_missing": ({"stack_plan": [plan(due=True, missing=["fio"]), plan(due=True)]}, True, ["stack_plan", "apt", "stack_plan", *MEASURED]),
-    "healthy_drives": ({"stack_plan": [plan(*ALL, look=True)]}, True, ["stack_plan", "drive_health", *BUILT, *MEASURED]),
-    "failing_drive": ({"stack_plan": [plan(*ALL, look=True)], "drive_health": [NOT_THERE]}, False, ["stack_plan", "drive_health", "run_lease"]),
+    "healthy_drives": ({"stack_plan": [plan(*ALL, look=True)]}, True, ["stack_plan", "take", "drive_health", *BUILT, *MEASURED]),
+    "failing_drive": ({"stack_plan": [plan(*ALL, look=True)], "drive_health": [NOT_THERE]}, False, ["stack_plan", "take", "drive_health", "run_lease"]),
     "as_asked_and_read_yesterday": ({"stack_plan": [plan(look=True)]}, True, ["stack_plan", "drive_health"]),
     "smartctl_first": (
         {"stack_plan": [plan(*ALL, missing=["smartmontools"], look=True), plan(*ALL, look=True)]},
         True,
-        ["stack_plan", "apt", "stack_plan", "drive_health", *BUILT, *MEASURED],
+        ["stack_plan", "take", "apt", "stack_plan", "take", "drive_health", *BUILT, *MEASURED],
     ),
     "drift_while_packages_were_installed": (
         {"stack_plan": [plan(due=True, missing=["fio"]), plan(*ALL)]},
         True,
-        ["stack_plan", "apt", "stack_plan", *BUILT, *MEASURED],
+        ["stack_plan", "apt", "stack_plan", "take", *BUILT, *MEASURED],
     ),
 }
 
@@ -113,7 +124,7 @@ def played(tmp_path_factory):
 def test_what_is_called_in_which_order(played, name):
     _code, said, calls = played
     _answers, good, expected = CASES[name]
-    assert [module for module, _args in calls[name]] == expected, said
+    assert ["take" if args.get("take") else module for module, args in calls[name]] == expected, said
     counts = re.search(rf"^{name} +: .* failed=(\d+)", said, re.MULTILINE)
     assert (counts.group(1) == "0") is good, said
     if "run_lease" in expected:
@@ -132,7 +143,7 @@ def test_the_run_is_summed_up(played):
 @pytest.mark.parametrize("show, shown", [("full", True), ("summary", False)])
 def test_a_summary_takes_the_place_of_the_report(tmp_path, show, shown):
     answers = {"db07": {**ANSWERS, "stack_plan": [plan()]}}
-    code, said, _calls = plays.play(tmp_path, answers, PROVISION, plumbline_stacks=[{"name": "pgdata"}], plumbline_verify={"show": show})
+    code, said, _calls = plays.play(tmp_path, answers, PROVISION, plumbline_stacks=STACKS, plumbline_verify={"show": show})
     assert code == 0 and ("[db07]\n  a report" in said) is shown, said
     assert "1 host: 1 as asked" in said
 
@@ -143,7 +154,7 @@ def test_tools_that_are_missing_after_the_installation(played):
 
 def test_every_plan_is_judged(tmp_path):
     """Also the one after volumes were activated: it may be the last."""
-    _code, _said, calls = play_one(tmp_path, {"stack_plan": [plan("unfinished"), plan("partition"), plan(released=RUN)]})
+    _code, _said, calls = play_one(tmp_path, {"stack_plan": [plan("unfinished"), plan("partition"), plan()]})
     assert [args["fail_if"] for name, args in calls if name == "stack_plan"] == ["unsound", "unsound", "any"]
 
 
@@ -151,13 +162,13 @@ def test_the_caller_may_loop_over_the_role(tmp_path):
     """Its own item is in the stacks that are read back."""
     code, said, calls = play_one(tmp_path, {"stack_plan": [plan("mount")]}, LOOP)
     assert code == 0, said
-    assert [args["read_back"] for name, args in calls if name == "mount_points"] == [[{"name": "one"}], [{"name": "two"}]]
+    assert [args["read_back"] for name, args in calls if name == "mount_points"] == [[{"name": "one", **SPEC}], [{"name": "two", **SPEC}]]
 
 
 @pytest.mark.parametrize("role, fail_if", [("provision", "any"), ("filesystem", "unfinished"), ("verify", "any")])
 def test_the_tag_reads_and_builds_nothing(tmp_path, role, fail_if):
     tasks = [{"ansible.builtin.import_role": {"name": "plumbline.ssd." + role}}]
-    code, said, calls = play_one(tmp_path, {"stack_plan": [{**NOT_THERE, "report": ["a report"]}]}, tasks, "--tags", "plumbline_verify")
+    code, said, calls = play_one(tmp_path, {"stack_plan": [plan("partition", findings=[FINDING])]}, tasks, "--tags", "plumbline_verify")
     assert [(name, args["fail_if"], args.get("lease")) for name, args in calls] == [("stack_plan", fail_if, None)] and code != 0, said
     assert "[db07]\n  a report" in said
 
@@ -186,7 +197,7 @@ def test_what_the_gate_does(tmp_path):
     """It stops a play before a step only. A host that is as asked gets its findings as warnings."""
     answers = {name: {**ANSWERS, "stack_plan": [plan(*steps, look=True)]} for name, (_health, steps, _fail_if) in GATES.items()}
     given = {"plumbline_health": "{{ gates[inventory_hostname] }}", "gates": {name: row[0] for name, row in GATES.items()}}
-    code, said, calls = plays.play(tmp_path, answers, PROVISION, "--forks", "2", plumbline_stacks=[{"name": "pgdata"}], **given)
+    code, said, calls = plays.play(tmp_path, answers, PROVISION, "--forks", "2", plumbline_stacks=STACKS, **given)
     assert code == 0, said
     for name, (health, _steps, fail_if) in GATES.items():
         args = next(args for module, args in calls[name] if module == "drive_health")

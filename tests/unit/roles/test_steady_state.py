@@ -49,9 +49,8 @@ FAILING = {"inconclusive", "fails", "mistyped", "picture_cut_off", "nothing_is_e
 
 
 def test_the_calls(tmp_path):
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    given = {name: {"plumbline_steady_state": {**row[0], **({"poll_seconds": 0, "directory": str(kept)} if row[0] else {})}} for name, row in CASES.items()}
+    kept = tmp_path / "out" / "kept"  # nobody made it; a relative path begins where Ansible was started
+    given = {name: {"plumbline_steady_state": {**row[0], **({"poll_seconds": 0, "directory": "out/kept"} if row[0] else {})}} for name, row in CASES.items()}
     variables = {"plumbline_steady_state": "{{ given[inventory_hostname].plumbline_steady_state }}"}
     tasks = [{"ansible.builtin.include_role": {"name": "plumbline.ssd.steady_state"}, "vars": variables}]
     answers = {name: {"steady_state": row[1]} for name, row in CASES.items()}
@@ -66,6 +65,9 @@ def test_the_calls(tmp_path):
         assert {key: value for key, value in args.items() if key not in ("command", "device", "serial", "terabytes_written")} == given
     # A measured reserve, as a spec takes it, where no report looks for records.
     assert [path.name for path in (kept / "reserves").iterdir()] == ["MODEL%2FA-1%202.json"]
+    assert {path.stat().st_mode & 0o777 for path in kept.rglob("*.json")} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out", kept, kept / "reserves")} == {0o700}
+    assert "kept in %s\n" % (kept / "waits-A.json") in said
     measured = json.loads((kept / "reserves" / "MODEL%2FA-1%202.json").read_text(encoding="utf-8"))
     assert measured == MEASURED and read_reserve({"measured": measured}, None, "pgdata")[1].measured.share == 0.1141
     found = json.loads((kept / "waits-A.json").read_text(encoding="utf-8"))
@@ -75,3 +77,12 @@ def test_the_calls(tmp_path):
     assert {name: len(host.steady) for name, host in hosts.items()} == {name: 2 if name == "two_drives" else 1 for name in CASES if name not in EMPTY}
     assert "steady_state" not in hosts["picture"].levels and hosts["nothing_is_enough"].levels["steady_state"] == "error"
     assert hosts["inconclusive"].levels["steady_state"] == "unknown" and hosts["waits"].levels["steady_state"] == "ok"
+
+
+def test_nothing_is_loaded_before_there_is_a_place_for_the_result(tmp_path):
+    (tmp_path / "file").write_text("")
+    variables = {"plumbline_steady_state": {"drives": [DRIVE], "directory": "file/kept"}}
+    tasks = [{"ansible.builtin.include_role": {"name": "plumbline.ssd.steady_state"}}]
+    code, said, calls = play(tmp_path, {"db07": {"steady_state": [BEGUN, polled("finished")]}}, tasks, **variables)
+    assert code != 0 and calls == {"db07": []}, said
+    assert "directory %s: Not a directory; wanted a folder of the controller" % (tmp_path / "file" / "kept") in " ".join(said.split()), said

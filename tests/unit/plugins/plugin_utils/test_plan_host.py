@@ -47,7 +47,7 @@ class HostInMemory:
             return {"answer": ""}
         lease = arguments.get("lease")
         me = None if lease is None or self.check else Run(*(lease.get(name, "") for name in Run._fields))
-        answer = reading_call.packed_answer(None, reading_call.read_questions(arguments["questions"]), me, self.check)
+        answer = reading_call.packed_answer(None, reading_call.read_questions(arguments["questions"]), me)
         if self.meanwhile:
             self.meanwhile.pop(0)()
         return {"answer": answer}
@@ -61,7 +61,7 @@ class HostInMemory:
 
     def ask(self, **more):
         self.calls.clear()
-        return plan_host.plan_host(self.call, {"stacks": STACKS, "lease": {"controller": "me@here", "process": ""}, **more})
+        return plan_host.plan_host(self.call, {"stacks": STACKS, "lease": {"controller": "me@here", "process": ""}, **more}, self.check)
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_host_that_is_as_asked_is_one_call(host):
     result = host.ask()
     assert (result["steps"], result["lease"], result["released"], result["changed"]) == ([], {}, "", False)
     assert host.calls == ["stack_plan"] and current() is None
-    assert result["warnings"] == ["a; warning"] and result["ansible_facts"] == {"module": "stack_plan"}
+    assert result["warnings"] == ["a; warning"] and "ansible_facts" not in result
     assert "answer" not in result
 
 
@@ -210,15 +210,44 @@ def test_a_mistake_in_the_spec_needs_no_reading(host, more, words):
     assert result["failed"] and words in str(result) and "\n" not in result["msg"] and host.proves == []
 
 
-def test_arguments_that_are_none_are_told_by_the_module(host, monkeypatch):
-    monkeypatch.setattr(host, "call", lambda module, arguments: (module, arguments))
-    assert plan_host.plan_host(host.call, {"stakcs": 1}) == ("stack_plan", {"stakcs": 1})
+def test_arguments_that_are_none_are_told_by_the_module():
+    told = {"failed": True, "msg": "Unsupported parameters"}
+    assert plan_host.plan_host(lambda module, arguments: {**told, "asked": (module, arguments)}, {"stakcs": 1}) == told
+    assert "stakcs" in plan_host.plan_host(lambda *_call: {"changed": False}, {"stakcs": 1})["msg"], "a host that has nothing against them"
 
 
-@pytest.mark.parametrize("answer", [{"failed": True, "msg": "no"}, {"unreachable": True}, {"changed": True, "steps": []}])
-def test_any_other_answer_of_the_host_stays_as_it_is(answer):
+@pytest.mark.parametrize("answer", [{"failed": True, "msg": "no"}, {"unreachable": True}])
+def test_a_failure_of_the_host_is_told(answer):
     for stacks in (STACKS, [{}]):
-        assert plan_host.plan_host(lambda *_call: answer, {"stacks": stacks}) is answer
+        assert plan_host.plan_host(lambda *_call: answer, {"stacks": stacks}) == answer
+
+
+LYING = {
+    "verify": {"fetch": "/etc/cron.d", "show": "full", "inconclusive": "warn", "measures": {}}, "steps": [], "proofs": [], "report": ["x"],
+    "ansible_facts": {"plumbline_verify": {"fetch": "/etc"}}, "add_host": {"host_name": "x"}, "_ansible_verbose_always": True, "_ansible_no_log": True,
+    "invocation": {"module_args": {}}, "exception": "Traceback", "skipped": True, "deprecations": [{"msg": "x"}], "diff": {"before": "a", "after": "b"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", [{}, {"answer": None}, {"answer": {"reading": 1}}, {"answer": ["x"]}])
+def test_a_success_without_an_answer_is_no_plan(answer):
+    """Whatever else is in it: it says where the controller writes, and was taken for the plan."""
+    result = plan_host.plan_host(lambda *_call: {"changed": True, **LYING, **answer}, {"stacks": STACKS})
+    assert result["failed"] and set(result) == {"failed", "changed", "msg"}
+    assert result["msg"] == "what the host returned is no reading of this release: it has no answer; wanted the module of the same release as on the controller"
+
+
+def test_a_failure_tells_what_a_failure_may_tell():
+    answer = {"failed": "yes", "msg": "no\x1b]52;c;x\x07", "reasons": ["a\nb", 3], "holder": {"run": "\x9b2J", "more": 1}, "rc": 1}
+    answer["module_stderr"] = "x\x1b[2J\ny"
+    assert plan_host.plan_host(lambda *_call: {**answer, **LYING}, {"stacks": STACKS}) == {
+        "failed": True,
+        "msg": "no\\x1b]52;c;x\\x07",
+        "reasons": ["a\\x0ab", "3"],
+        "holder": {"run": "\\x9b2J", "controller": "", "process": "", "since": ""},
+        "module_stderr": "x\\x1b[2J\ny",
+        "rc": 1,
+    }
 
 
 @pytest.mark.parametrize("text", ["x", "", 3, None, []])

@@ -94,7 +94,8 @@ def run(plugin, result, task):
         ("any", True, True, False, True),
     ],
 )
-def test_when_the_plan_prints_its_report(fail_if, changed, failed, check, printed):
+def test_when_the_plan_prints_its_report(monkeypatch, fail_if, changed, failed, check, printed):
+    monkeypatch.setattr(stack_plan, "plan_host", lambda call, arguments, check_mode: call("stack_plan", arguments))
     result = {"changed": changed, "failed": failed, "report": ["one"]}
     said, returned = run(stack_plan, result, Task(check, fail_if=fail_if))
     assert said == (["[db07]\n  one"] if printed else [])

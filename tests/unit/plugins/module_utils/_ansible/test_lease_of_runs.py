@@ -7,6 +7,7 @@ import os
 import subprocess
 
 import pytest
+from ansible.plugins.action import ActionBase
 from ansible_collections.plumbline.ssd.plugins.action import stack_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import plan_call
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
@@ -198,7 +199,7 @@ def test_what_names_no_process_is_never_gone(rest):
 class Task:
     """What the action looks at of a task."""
 
-    async_val = 0
+    async_val, check_mode = 0, False
 
     def __init__(self, args):
         self.args = args
@@ -218,7 +219,8 @@ class Task:
 )
 def test_the_action_asks_again_only_for_a_dead_run_of_its_own(monkeypatch, args, results, calls):
     monkeypatch.setattr(stack_plan, "is_gone", lambda name: name == "dead")
-    monkeypatch.setattr(stack_plan.ActionBase, "run", lambda self, tmp, task_vars: {})
+    monkeypatch.setattr(stack_plan, "plan_host", lambda call, arguments, check_mode: call("stack_plan", arguments))
+    monkeypatch.setattr(ActionBase, "run", lambda self, tmp, task_vars: {})
     asked, answers = [], list(results)
     action = stack_plan.ActionModule.__new__(stack_plan.ActionModule)
     action._task = Task(args)
