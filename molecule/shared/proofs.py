@@ -144,7 +144,7 @@ class Volume:
 
     def test_fstab_names_the_filesystem_and_does_not_hold_up_the_boot(self, reading: Reading) -> None:
         identifier = reading.superblock(self.device(reading))["Filesystem UUID"]
-        options = ",".join((*self.options, "nofail", "x-systemd.device-timeout=30s"))
+        options = ",".join((*self.options, "nofail", "x-systemd.device-timeout=5min"))
         assert reading.fstab[self.mount] == [f"UUID={identifier}", self.mount, "ext4", options, "0", "2"]
 
     def test_it_is_mounted_as_asked(self, reading: Reading) -> None:

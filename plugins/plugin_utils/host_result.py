@@ -52,7 +52,7 @@ def lines_of(value: Any) -> list[str]:
     """Lines for people, from whatever stands in their place: of each what can be printed, and of all as many as somebody may read."""
     ones = value if isinstance(value, (list, tuple)) else [value] if value else []
     lines = [line_of(one) for one in ones[:_MOST_LINES]]
-    return lines + [f"… and {len(ones) - _MOST_LINES:,} more lines"] if len(ones) > _MOST_LINES else lines
+    return [*lines, f"… and {len(ones) - _MOST_LINES:,} more lines"] if len(ones) > _MOST_LINES else lines
 
 
 def line_of(value: Any) -> str:

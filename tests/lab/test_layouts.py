@@ -125,7 +125,7 @@ def check_volume(volume: oracle.Volume, kind: Kind, shape: str, legs: int) -> No
         assert (volume.stride * volume.block, volume.stripe_width * volume.block) == (kind.grain, kind.grain)
     assert volume.block == 4096
     assert "noatime" in volume.options
-    assert volume.fstab.split() == [f"UUID={volume.uuid}", volume.target, "ext4", "noatime,nofail,x-systemd.device-timeout=30s", "0", "2"]
+    assert volume.fstab.split() == [f"UUID={volume.uuid}", volume.target, "ext4", "noatime,nofail,x-systemd.device-timeout=5min", "0", "2"]
 
 
 def check_disks(read: list[oracle.Volume], disks: list[Disk], shape: str) -> None:

@@ -54,7 +54,7 @@ def test_foreign_lines_of_fstab_stay_to_the_byte(harness: Harness, mounted: Disk
         "size=$(stat -c %s /run/fstab.before); cmp /run/fstab.before <(head -c $size /etc/fstab)\n"
         "test $(stat -c %a /etc/fstab) = 640; test $(wc -l < /etc/fstab) = $(($(wc -l < /run/fstab.before) + 2))"
     )
-    assert harness.must("tail -n 1 /etc/fstab").split()[1:] == [MOUNT, "ext4", "noatime,nofail,x-systemd.device-timeout=30s", "0", "2"]
+    assert harness.must("tail -n 1 /etc/fstab").split()[1:] == [MOUNT, "ext4", "noatime,nofail,x-systemd.device-timeout=5min", "0", "2"]
 
 
 def test_the_root_directory_has_its_owner_and_mode(harness: Harness, mounted: Disk) -> None:

@@ -13,7 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import option_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import PROFILES, UNKNOWN_OPTIONS, contradiction, spelling_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import check_mount_point
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import MIN_VOLUME, Volume
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import DEVICE_TIMEOUT, MIN_VOLUME, Volume
 
 DISCARD_POLICIES = ("timer", "none")
 ERROR_POLICIES = ("continue", "remount-ro", "panic")
@@ -27,11 +27,13 @@ _USER = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_.@\\-]{0,254}\$?|[0-9]{1,10})")
 _MAX_ID = (1 << 32) - 2  # the next means "as it is" to chown(2)
 _MODE = re.compile(r"[0-7]{3,4}")
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]{1,200}\.(?:service|socket|target|slice|scope|timer|mount)")
+_TIMEOUT = re.compile(r"[0-9]{1,5}(?:s|min|h)")
+_SECONDS_OF = {"s": 1, "min": 60, "h": 3600}
 _LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,16}")
 _CONTEXT = re.compile(r"[A-Za-z0-9_]+:[A-Za-z0-9_]+:[A-Za-z0-9_]+(?::[A-Za-z0-9_:.,-]+)?")
 _VOLUME_KEYS = (
     "name", "size", "mount", "label", "mount_options", "mount_profile", "owner", "group", "mode", "errors", "bytes_per_inode",
-    "discard", "selinux_context", "required_by", "lazy_init",
+    "discard", "selinux_context", "required_by", "lazy_init", "device_timeout",
 )  # fmt: skip
 _RESERVED_OPTIONS = ("nofail", "auto", "noauto", "remount", "bind", "loop", "ro")
 
@@ -52,7 +54,7 @@ def read_volumes(raw: Any, stack: str, layout: str, accept: Sequence[str], where
 
 
 _ID_OF = {"owner": "user", "group": "group"}
-_OF_MOUNT = ("mount_options", "mount_profile", "owner", "group", "mode", "errors", "required_by", "selinux_context")
+_OF_MOUNT = ("mount_options", "mount_profile", "owner", "group", "mode", "errors", "required_by", "selinux_context", "device_timeout")
 # The keys of a volume that are one word each: the pattern that it has to fit, and the words for it.
 _WORDS = {
     "label": (_LABEL, "1 to 16 letters, digits and _ . : - (ext4 keeps 16 bytes)"),
@@ -97,6 +99,7 @@ def _read_volume(raw: Any, stack: str, layout: str, accept: Sequence[str], count
         selinux_context=words.get("selinux_context", ""),
         required_by=faults.take((), _read_units, entry.get("required_by", []), where + ".required_by"),
         lazy_init=faults.take(False, flag, entry.get("lazy_init", False), where + ".lazy_init"),
+        device_timeout=faults.take("", _read_timeout, entry.get("device_timeout", DEVICE_TIMEOUT), where + ".device_timeout"),
         mount_profile=profile,
     )
     whole = next((option for option in volume.mount_options if option.startswith("context=")), "")
@@ -109,6 +112,15 @@ def _read_volume(raw: Any, stack: str, layout: str, accept: Sequence[str], count
 
 def _read_units(raw: Any, where: str) -> Tuple[str, ...]:
     return tuple(match_text(unit, _UNIT, where, "names of systemd units, such as postgresql.service") for unit in strings(raw, where))
+
+
+def _read_timeout(raw: Any, where: str) -> str:
+    """A time as systemd.time(7) has it, with one unit."""
+    text = match_text(raw, _TIMEOUT, where, "a number with one unit of s, min, h, such as 90s or 5min")
+    number, unit = re.findall(r"[0-9]+|[a-z]+", text)
+    if not 10 <= int(number) * _SECONDS_OF[unit] <= 86400:
+        raise PlumblineError("%s: %s does not fit; wanted 10s to 24h" % (where, text))
+    return text
 
 
 def _read_inode_share(raw: Any, where: str) -> int:

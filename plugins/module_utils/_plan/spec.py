@@ -12,8 +12,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geomet
 # mke2fs makes no journal in less than 2,048 blocks, and says so only in passing (e2fsprogs, ext2fs_default_journal_size()).
 MIN_VOLUME = 8 * MIB
 
-# Options that fstab carries for every volume, so that a missing disk does not stop the boot.
-FSTAB_OPTIONS = ("nofail", "x-systemd.device-timeout=30s")
+# How long systemd waits for the device of a volume, systemd.mount(5). A missing disk does not stop the boot (nofail), and only what needs the volume
+# waits for it. A disk that came after 30 s was not mounted, without a word, and its database not started: a loaded host, a SAN and a large array are slower.
+DEVICE_TIMEOUT = "5min"
 
 
 class DeviceName(NamedTuple):
@@ -77,12 +78,13 @@ class Volume(NamedTuple):
     selinux_context: str
     required_by: Tuple[str, ...]
     lazy_init: bool
+    device_timeout: str = DEVICE_TIMEOUT
     mount_profile: str = ""  # where *mount_options* come from, unless the user wrote them
 
     @property
     def fstab_options(self) -> str:
         """The options as fstab carries them."""
-        return ",".join(self.mount_options + FSTAB_OPTIONS)
+        return ",".join((*self.mount_options, "nofail", "x-systemd.device-timeout=" + self.device_timeout))
 
 
 class Stack(NamedTuple):

@@ -167,8 +167,8 @@ def test_what_is_accepted_is_recorded_once_and_taken_out_again():
     plan = host.build(safe)
     (step,) = plan.steps
     assert step["summary"] == (
-        "mount /data01: fstab options noatime,nodiratime,nodelalloc,barrier=0,data=writeback,nofail,x-systemd.device-timeout=30s → "
-        "noatime,nodiratime,nodelalloc,data=writeback,nofail,x-systemd.device-timeout=30s, remounted: -nobarrier; "
+        "mount /data01: fstab options noatime,nodiratime,nodelalloc,barrier=0,data=writeback,nofail,x-systemd.device-timeout=5min → "
+        "noatime,nodiratime,nodelalloc,data=writeback,nofail,x-systemd.device-timeout=5min, remounted: -nobarrier; "
         "record that 'barrier=0' on /data01 is not accepted any more"
     )
     assert [one.option for one in host.seen.accepted] == ["data=writeback"] and make_plan(safe, host.seen).steps == []
@@ -223,7 +223,7 @@ def test_data_ordered_is_what_a_plain_mount_has():
     host.build(one_volume(host, ["noatime"]))
     plan = make_plan(one_volume(host, ["noatime", "data=ordered"]), host.seen)
     assert plan.refusals == [] and [step["mounts"][0]["changes"] for step in plan.steps] == [
-        ["fstab options noatime,nofail,x-systemd.device-timeout=30s → noatime,data=ordered,nofail,x-systemd.device-timeout=30s"]
+        ["fstab options noatime,nofail,x-systemd.device-timeout=5min → noatime,data=ordered,nofail,x-systemd.device-timeout=5min"]
     ]
 
 

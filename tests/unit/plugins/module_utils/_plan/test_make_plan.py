@@ -80,7 +80,7 @@ def test_bare_pair(host):
     assert re.fullmatch(pattern, fs_data["options"]) and fs_data["uuid"] in fs_data["options"]
     assert [one["path"] for one in mount["mounts"]] == ["/data01", "/data02"]
     assert mount["mounts"][1]["uuid"] == fs_wal["uuid"] and mount["mounts"][1]["changes"] == ["fstab line", "mounted"]
-    assert mount["mounts"][0]["options"] == "noatime,nofail,x-systemd.device-timeout=30s" and mount["mounts"][0]["passno"] == 2
+    assert mount["mounts"][0]["options"] == "noatime,nofail,x-systemd.device-timeout=5min" and mount["mounts"][0]["passno"] == 2
     assert (mount["drop_ins"], mount["enable_fstrim_timer"]) == ({}, False)
 
 
@@ -1154,9 +1154,9 @@ def test_a_volume_without_mount(host):
 @pytest.mark.parametrize(
     "change, changes",
     [
-        ({"options": ("noatime",)}, ["fstab options noatime → noatime,nofail,x-systemd.device-timeout=30s"]),
-        ({"passno": 0}, ["fstab options noatime,nofail,x-systemd.device-timeout=30s → noatime,nofail,x-systemd.device-timeout=30s"]),
-        ({"options": ("nofail", "x-systemd.device-timeout=30s", "noatime")}, None),
+        ({"options": ("noatime",)}, ["fstab options noatime → noatime,nofail,x-systemd.device-timeout=5min"]),
+        ({"passno": 0}, ["fstab options noatime,nofail,x-systemd.device-timeout=5min → noatime,nofail,x-systemd.device-timeout=5min"]),
+        ({"options": ("nofail", "x-systemd.device-timeout=5min", "noatime")}, None),
         ({"freq": 1}, None),
     ],
 )

@@ -27,7 +27,7 @@ STACK_KEYS = (
 )
 VOLUME_KEYS = (
     "valid keys: name, size, mount, label, mount_options, mount_profile, owner, group, mode, errors, bytes_per_inode, discard, selinux_context, "
-    "required_by, lazy_init"
+    "required_by, lazy_init, device_timeout"
 )
 S, V = "plumbline_stacks[pgdata]", "plumbline_stacks[pgdata].volumes[data]"
 UNITS = "wanted one of B, KiB, MiB, GiB, TiB"
@@ -300,6 +300,10 @@ BAD = [
     (volume(mount_options=["remount"]), V + ".mount_options: 'remount' is not taken here"),
     (volume(mount_options=["errors=panic"]), V + ".mount_options: 'errors=panic' is not taken here; set 'errors'"),
     (volume(mount_options=["x-systemd.device-timeout=5s"]), V + ".mount_options: 'x-systemd.device-timeout=5s' is not taken here"),
+    (volume(device_timeout="5 minutes"), V + ".device_timeout: '5 minutes' does not fit; wanted a number with one unit of s, min, h, such as 90s or 5min"),
+    (volume(device_timeout="0s"), V + ".device_timeout: 0s does not fit; wanted 10s to 24h"),
+    (volume(device_timeout="25h"), V + ".device_timeout: 25h does not fit; wanted 10s to 24h"),
+    (volume(device_timeout=90), V + ".device_timeout: '90' does not fit; wanted a number with one unit of s, min, h, such as 90s or 5min"),
     (volume(errors="remount_ro"), V + ".errors: 'remount_ro' is not known (did you mean 'remount-ro'?); wanted one of continue, remount-ro, panic"),
     # owner, mode and the rest
     (volume(mode=750), V + ".mode: 750 is a number, which YAML may have read as octal; write it in quotes, for example '0750'"),
@@ -500,7 +504,8 @@ def test_defaults():
     assert (data.percent, data.size_bytes, data.mount, data.label) == (70.0, 0, "/data01", "pgdata-data")
     assert (data.mount_options, data.owner, data.group, data.mode) == (("noatime",), "", "", "")
     assert (data.bytes_per_inode, data.discard, data.selinux_context, data.required_by, data.lazy_init) == (0, "timer", "", (), False)
-    assert wal.fstab_options == "noatime,nofail,x-systemd.device-timeout=30s"
+    assert read_stacks(stack(volumes=[{"name": "a", "mount": "/a", "device_timeout": "90s"}]))[0].volumes[0].fstab_options.endswith("timeout=90s")
+    assert wal.fstab_options == "noatime,nofail,x-systemd.device-timeout=5min"
 
 
 @pytest.mark.parametrize(

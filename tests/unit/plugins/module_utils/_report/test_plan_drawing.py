@@ -31,10 +31,10 @@ pgdata: striped over 2 devices, stripe 64 KiB, grain 4 KiB (physical_block_size 
   VG pgdata  extents of 64 MiB, data at 1 MiB of each partition
     LV data  125.88 GiB, 2 stripes of 64 KiB
       ext4 'pgdata-data' on LV data  blocks of 4096, stride 16, stripe_width 32
-      mounted on /data01  noatime,nofail,x-systemd.device-timeout=30s
+      mounted on /data01  noatime,nofail,x-systemd.device-timeout=5min
     LV wal  35.88 GiB, 2 stripes of 64 KiB
       ext4 'pgdata-wal' on LV wal  blocks of 4096, stride 16, stripe_width 32
-      mounted on /data02  noatime,nofail,x-systemd.device-timeout=30s
+      mounted on /data02  noatime,nofail,x-systemd.device-timeout=5min
 """
 
 
@@ -87,7 +87,7 @@ def test_separate_layout(host):
     assert lines[0] == "pgdata: one filesystem per device, grain 4 KiB (physical_block_size = minimum_io_size)"
     assert lines[-3:] == [
         "      ext4 'pgdata-a' on partition 0  blocks of 4096, stride 1, stripe_width 1",
-        "      mounted on /a  noatime,nofail,x-systemd.device-timeout=30s",
+        "      mounted on /a  noatime,nofail,x-systemd.device-timeout=5min",
         "      ext4 'pgdata-b' on partition 1  blocks of 4096, stride 1, stripe_width 1",
     ]
     assert "in place" not in diff["before"] and "VG" not in diff["after"]
