@@ -116,6 +116,7 @@ class Volume:
     stride: ClassVar[int]
     width: ClassVar[int]
     options: ClassVar[tuple[str, ...]] = ("noatime",)  # as fstab has them
+    device_timeout: ClassVar[str] = "5min"
     shown: ClassVar[tuple[str, ...]] = ("noatime",)  # as the kernel shows them
     owner: ClassVar[str] = "root:root"
     mode: ClassVar[str] = "755"
@@ -144,7 +145,7 @@ class Volume:
 
     def test_fstab_names_the_filesystem_and_does_not_hold_up_the_boot(self, reading: Reading) -> None:
         identifier = reading.superblock(self.device(reading))["Filesystem UUID"]
-        options = ",".join((*self.options, "nofail", "x-systemd.device-timeout=5min"))
+        options = ",".join((*self.options, "nofail", f"x-systemd.device-timeout={self.device_timeout}"))
         assert reading.fstab[self.mount] == [f"UUID={identifier}", self.mount, "ext4", options, "0", "2"]
 
     def test_it_is_mounted_as_asked(self, reading: Reading) -> None:

@@ -114,7 +114,7 @@ class Affected:
         if stage == "sanity":
             return bool(self.files)
         scenario = stage.removeprefix("molecule-")
-        return scenario != stage and any(name.startswith(f"molecule/{scenario}/") for name in self.files)
+        return any(name.startswith(f"molecule/{scenario}/") for name in self.files)
 
 
 def _is_test(name: str) -> bool:

@@ -81,6 +81,12 @@ def scenarios_of(root: Path) -> list[str]:
     return first + sorted(found.difference(first))
 
 
+def _stage_of(scenario: Path) -> str:
+    """The name of a scenario's stage, where it has one of its own."""
+    found = re.search(r"^#\s*stage:\s*(\S+)$", scenario.read_text(encoding="utf-8"), re.MULTILINE)
+    return found.group(1) if found else f"molecule-{scenario.parent.name}"
+
+
 def _says(scenario: Path, word: str) -> bool:
     """Whether a scenario says something of itself, in a comment line of its molecule.yml that begins with the word."""
     return re.search(rf"^#\s*{word}\b", scenario.read_text(encoding="utf-8"), re.MULTILINE) is not None
@@ -203,7 +209,7 @@ def lab_stages(at: Places, machines: int, chosen: Chosen, other_suite: str = "")
         declared = at.root / "molecule" / name / "molecule.yml"
         scenarios.append(
             Stage(
-                f"molecule-{name}",
+                _stage_of(declared),
                 f"molecule scenario {name}",
                 one("molecule", "test", "--scenario-name", name),
                 lab=True,

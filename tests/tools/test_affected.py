@@ -57,6 +57,7 @@ def uses(names: list[str]) -> Uses:
         ("tests/consumer/storage.yml", "molecule-consumer", "molecule-loop unit", "", "test_mounts"),
         ("tests/unit/fixtures/lvm_fullreport.json", "unit", "molecule-loop lab-tests", "", ""),
         ("requirements/dev.txt", "unit simssd lint molecule-nvme lab-tests sanity", "", "", ""),
+        ("molecule/database/use.yml", "lint database", "unit molecule-nvme lab-tests simssd", "", ""),
         ("no/such/place", "unit simssd lint molecule-nvme lab-tests sanity", "", "", ""),
     ],
 )

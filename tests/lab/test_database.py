@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Real databases on what was built: PostgreSQL through power cuts under load, on drives that are honest and on one that is not; MariaDB through a reboot.
+
+The everyday part, with the whole playbook and a reboot, is the scenario molecule/database.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from labkit.bench import Bench, Disk
+from labkit.databases import Acknowledged, Postgres, committing
+from labkit.harness import Harness
+from labkit.specs import stack
+
+MOUNT = "/var/lib/pldata"
+SIMULATED = {
+    "page_size": 4096, "channels": 4, "program_us": 300, "flush_us": 500, "transfer_us": 20,
+    "write_cache": 1, "cache_size": "256MiB", "writeback_ms": 3_600_000, "plp": 0,
+}  # fmt: skip
+DISKS = [{"name": f"db{number}", "bus": "scsi", "size": "384MiB", "serial": f"DATABASE{number}", "simulated": SIMULATED} for number in (1, 2)]
+
+
+@dataclass
+class Row:
+    """One line of the table. *lost*: acknowledged rows that are gone; -1: the whole database is."""
+
+    drives: str
+    acknowledged: int
+    lost: int
+    seconds: float
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[list[Row]]:
+    rows: list[Row] = []
+    yield rows
+    print(f"\n\n{'drives':10s}{'acknowledged':>14s}{'lost':>8s}{'s':>8s}")
+    for row in rows:
+        print(f"{row.drives:10s}{row.acknowledged:14d}{'all' if row.lost < 0 else row.lost:>8}{row.seconds:8.0f}")
+
+
+def build(harness: Harness, disks: dict[str, Disk], owner: str, unit: str) -> None:
+    one = stack(disks.values())
+    one["volumes"] = [{"name": "data", "size": "100%", "mount": MOUNT, "owner": owner, "group": owner, "mode": "0700", "required_by": [unit]}]
+    harness.build([one])
+
+
+@pytest.fixture
+def postgres(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> Iterator[Postgres]:
+    """PostgreSQL on a striped pair, with a table that the client keeps and one that pgbench works on."""
+    found = Postgres(harness, MOUNT)
+    build(harness, disks, "postgres", found.unit)
+    try:
+        found.create()
+        found.sql("create table acknowledged (number integer primary key)")
+        harness.must("cd /; runuser -u postgres -- pgbench --initialize --quiet --scale 1 postgres", 300)
+        yield found
+    finally:
+        for disk in bench.disks.values():
+            bench.simulated(disk).set("flush", "honest")
+            bench.simulated(disk).set("fua", "honest")
+        found.remove()
+
+
+def cut_under_load(bench: Bench, postgres: Postgres, lying: bool) -> Row:
+    """A power cut under pgbench. What was acknowledged outside by then is looked for when the database is up again."""
+    began = time.monotonic()
+    # What is built is on the flash, whatever the drive says from now on.
+    postgres.harness.must("sync; " + "; ".join(f"sync {disk.path}" for disk in bench.disks.values()))
+    for disk in bench.disks.values():
+        bench.simulated(disk).set("flush", "ignore" if lying else "honest")
+        bench.simulated(disk).set("fua", "ignore" if lying else "honest")
+        bench.simulated(disk).set("writeback_ms", 2000)  # what is lost is the end, as on drives that write back within seconds
+    load = "systemd-run --quiet --uid=postgres --unit=lab-pgbench pgbench --client 2 --time 600 postgres"
+    postgres.harness.must(load)
+    with committing(bench.paths) as client:
+        wait_for_work(client)
+        acknowledged = client.last
+        bench.power_cut()
+    row = Row("lying" if lying else "honest", acknowledged, -1, 0)
+    if postgres.is_up(120):
+        there = {int(number) for number in postgres.sql("select number from acknowledged").split()}
+        row.lost = len(set(range(1, acknowledged + 1)) - there)
+    row.seconds = time.monotonic() - began
+    return row
+
+
+def wait_for_work(client: Acknowledged) -> None:
+    """Some seconds of commits, so that the drive has written back what came before them."""
+    client.wait_for(50)
+    end = time.monotonic() + 6
+    while time.monotonic() < end:
+        client.wait_for(client.last + 1)
+
+
+@pytest.mark.long(minutes=3)
+@pytest.mark.parametrize("turn", [1, 2])
+def test_a_power_cut_loses_no_commit(bench: Bench, postgres: Postgres, table: list[Row], turn: int) -> None:
+    table.append(cut_under_load(bench, postgres, lying=False))
+    assert table[-1].acknowledged >= 50 and table[-1].lost == 0, table[-1]
+
+
+@pytest.mark.long(minutes=3)
+def test_drives_that_ignore_flushes_lose_commits(bench: Bench, postgres: Postgres, table: list[Row]) -> None:
+    """What shows that the other test could see a loss."""
+    table.append(cut_under_load(bench, postgres, lying=True))
+    assert table[-1].lost != 0, f"nothing was lost: {table[-1]}"
+
+
+@pytest.mark.long(minutes=3)
+def test_mariadb_starts_and_is_there_after_a_reboot(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
+    """Debian's MariaDB with its data on a volume of ours, as its own user; after a reboot it is up, and was started behind the mount."""
+    settings = "/etc/mysql/mariadb.conf.d/99-plumbline-lab.cnf"
+    ask = 'mariadb --batch --skip-column-names --execute "select count(*) from lab.rows_of_it"'
+    build(harness, disks, "mysql", "mariadb.service")
+    try:
+        harness.must(f"printf '[mysqld]\\ndatadir = {MOUNT}/mysql\\n' > {settings}")
+        harness.must(f"mariadb-install-db --user=mysql --datadir={MOUNT}/mysql > /dev/null 2>&1", 300)
+        harness.must("systemctl enable --quiet mariadb.service; systemctl start mariadb.service", 300)
+        harness.must("mariadb --execute 'create database lab; create table lab.rows_of_it (number int primary key)'")
+        harness.must("for i in $(seq 20); do echo \"insert into lab.rows_of_it values ($i);\"; done | mariadb")
+        assert harness.must("ps -o user= -p $(systemctl show --property MainPID --value mariadb.service)").strip() == "mysql"
+        bench.boot_again()
+        harness.must("for i in $(seq 180); do systemctl is-active --quiet mariadb && break; sleep 1; done; systemctl is-active mariadb", 300)
+        assert harness.must(ask).strip() == "20"
+        times = harness.must(
+            "systemctl show --property ExecMainStartTimestampMonotonic --value mariadb.service; "
+            f"systemctl show --property ActiveEnterTimestampMonotonic --value $(systemd-escape --path --suffix=mount {MOUNT})"
+        ).split()
+        assert int(times[0]) > int(times[1]) > 0
+        assert harness.must(f"findmnt --noheadings --output TARGET --target {MOUNT}/mysql").strip() == MOUNT
+    finally:
+        harness.run(f"systemctl disable --quiet --now mariadb.service; rm -rf {settings} /etc/systemd/system/mariadb.service.d; systemctl daemon-reload")
