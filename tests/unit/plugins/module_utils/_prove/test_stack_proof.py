@@ -9,6 +9,7 @@ import os
 import pytest
 import yaml
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import files
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove import needed_proof, stack_proof
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS
@@ -258,6 +259,7 @@ def test_what_is_no_proof(proof):
 
 
 def test_the_record_is_roots_alone_and_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "HOME", str(tmp_path / "plumbline"))
     monkeypatch.setattr(records_proofs, "DIRECTORY", str(tmp_path / "plumbline" / "proof"))
     assert records_proofs.load_proof("pgdata") == {}
     path = records_proofs.save_proof("pgdata", {"verdict": "pass"})

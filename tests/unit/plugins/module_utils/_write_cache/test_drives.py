@@ -31,7 +31,7 @@ def host(monkeypatch):
     found = {"8:0": ON, "8:16": ON, "told": [], "run": [], "timer": False, "code": 0}
     found["nodes"] = nodes
     monkeypatch.setattr(temporary_state.sysfs, "read_nodes", lambda: {one.devno: one for one in found["nodes"]})
-    monkeypatch.setattr(temporary_state.sysfs, "read_mounts", list)
+    monkeypatch.setattr(temporary_state.sysfs, "read_mounts", lambda process: [])
     monkeypatch.setattr(temporary_state.ask_drive, "read_cache", lambda one: found[one.devno])
     monkeypatch.setattr(temporary_state.set_drives, "set_drive", lambda run, tools, drive, state, save: found["told"].append((drive.node.name, state, save)))
     monkeypatch.setattr(temporary_state.set_drives, "settle_belief", lambda drive, cache: found["told"].append((drive.node.name, drive.verdict.set)))

@@ -56,7 +56,7 @@ class World:
         monkeypatch.setattr(set_drives, "_send_flushes", lambda node: self.written_through.discard(node.name))
         monkeypatch.setattr(set_drives.sysfs, "read_nodes", lambda: self.nodes)
         monkeypatch.setattr(set_drives.sysfs, "read_links", dict)
-        monkeypatch.setattr(set_drives.sysfs, "read_mounts", lambda: self.mounts)
+        monkeypatch.setattr(set_drives.sysfs, "read_mounts", lambda process: self.mounts)
         monkeypatch.setattr(set_drives.sysfs, "read_in_force", lambda nodes, mounts: self.in_force)
         monkeypatch.setattr(set_drives, "_kernel_name", lambda path: path.rsplit("/", 1)[-1])
         monkeypatch.setattr(ask_drive, "read_cache", lambda node: self.caches[node.name])
