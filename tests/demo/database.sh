@@ -11,7 +11,7 @@ postgres() { runuser -u postgres -- "$@"; }
 postgres createdb bench
 postgres pgbench --initialize --quiet --scale 1 bench 2> /dev/null
 said=$(postgres pgbench --client 4 --time 10 bench 2> /dev/null)
-echo "database     $(postgres psql --no-align --tuples-only --command 'select version()' | cut -d '(' -f 1)"
+echo "database     $(postgres psql --pset pager=off --no-align --tuples-only --command 'select version()' | cut -d '(' -f 1)"
 echo "started by   systemd, as user $(ps -o user= -p "$(systemctl show --property MainPID --value "postgresql@$version-main.service")")"
 echo "data, log    $(findmnt --noheadings --output SOURCE --target /data01/main), $(findmnt --noheadings --output SOURCE --target "$(readlink -f /data01/main/pg_wal)")"
 echo "pgbench      $(echo "$said" | sed -n 's/^tps = \([0-9]*\).*/\1/p') commits a second, $(echo "$said" | sed -n 's/^number of failed transactions: \([0-9]*\).*/\1/p') of them failed"
