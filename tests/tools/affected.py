@@ -21,6 +21,8 @@ ROOTS = ("tests/lab", "tests/tools", "molecule/lab", "molecule/shared")
 
 EVERYTHING = "everything"
 LAB = "lab"  # every stage that needs the machine
+LAB_TESTS = ("lab-tests", "whole-host", "lab-measured")  # the stages that share the tests below tests/lab
+WHOLE_HOST = "tests/lab/test_whole_host"  # how the tests begin that only the stage of that name runs
 CHEAP = frozenset({"ruff", "mypy", "tools", "lab-unit", "docs", "licences", "changelog", "build"})  # seconds: always run
 # The first pattern that fits a path says which stages it can affect beside those that its uses tell.
 DECLARED: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -36,7 +38,7 @@ DECLARED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("molecule/conftest.py", (LAB,)),
     ("molecule/shared/*", ("lint", LAB)),
     ("molecule/*", ("lint",)),
-    ("tests/lab/conftest.py", ("lab-tests", "lab-measured")),
+    ("tests/lab/conftest.py", LAB_TESTS),
     ("roles/*", ("lint",)),
     ("playbooks/*", ("lint",)),
     ("meta/*", ("lint",)),
@@ -77,7 +79,12 @@ BY_FOLDER: Mapping[str, tuple[str, ...]] = {
     ),
 }
 # What these use beside what they import and the names that they say.
-BESIDE: Mapping[str, tuple[str, ...]] = {"tests/lab/test_monitor.py": ("docs/monitoring/*",)}
+BESIDE: Mapping[str, tuple[str, ...]] = {
+    "tests/lab/test_monitor.py": ("docs/monitoring/*",),
+    # Whatever runs on a host may leave something there.
+    "tests/lab/labkit/whole_host_runs.py": ("roles/*", "playbooks/*", "plugins/*"),
+    "tests/tools/host_changes.py": ("tests/lab/labkit/host_changes.yml",),
+}
 
 
 @dataclass(frozen=True)
@@ -109,8 +116,9 @@ class Affected:
             return True
         if stage == "unit":
             return bool(self.unit_tests())
-        if stage in ("lab-tests", "lab-measured"):
-            return bool(self.lab_tests())
+        if stage in LAB_TESTS:
+            of_host = [name for name in self.lab_tests() if name.startswith(WHOLE_HOST)]
+            return self.lab_tests() == ["tests/lab"] or bool(of_host if stage == "whole-host" else len(self.lab_tests()) > len(of_host))
         if stage == "sanity":
             return bool(self.files)
         scenario = stage.removeprefix("molecule-")

@@ -221,7 +221,8 @@ def lab_stages(at: Places, machines: int, chosen: Chosen, other_suite: str = "")
         )
     shared = ("-n", str(machines), "--dist", "loadfile") if machines > 1 else ("-n", "0")
     tests = [
-        Stage("lab-tests", "layouts, refusals and guilty layers in the machine", harness("-m", "not measured", *shared), machines=machines),
+        Stage("lab-tests", "layouts, refusals and guilty layers in the machine", harness("-m", "not measured and not whole_host", *shared), machines=machines),
+        Stage("whole-host", "what each role changes on the host, and nothing else", harness("-m", "whole_host", "-n", "0"), machines=1),
         Stage("lab-measured", "sweeps, shares and sync rates in the machine", harness("-m", "measured"), machines=1, alone=True),
     ]
     tests = [replace(stage, lab=True, after=up, shared_out=True, minutes=150) for stage in tests]

@@ -40,16 +40,17 @@ def uses(names: list[str]) -> Uses:
             "test_mounts test_decoys",
         ),
         ("plugins/modules/stack_plan.py", "unit sanity molecule-loop lab-tests lab-measured", "simssd", "test_mounts test_layouts", ""),
-        ("plugins/modules/monitor.py", "unit sanity lint lab-tests", "simssd molecule-nvme", "test_monitor", "test_mounts"),
+        ("plugins/modules/monitor.py", "unit sanity lint lab-tests whole-host", "simssd molecule-nvme", "test_monitor test_whole_host", "test_mounts"),
         # a part that only measurements use
         ("plugins/module_utils/_measure/sync/writer.py", "unit molecule-nvme lab-measured", "simssd", "test_sync_latency", "test_refusals"),
         # a role: the scenarios, and the tests that take their calls from it
         ("roles/build/tasks/steps.yml", "lint molecule-consumer lab-tests", "simssd", "test_write_cache test_layouts", ""),
         ("roles/verify/tasks/measure.yml", "lint molecule-nvme unit", "simssd", "", "test_mounts"),
         # a guide: nothing but what is always run
-        ("docs/docsite/rst/guide_flow.rst", "docs", "unit simssd lint molecule-nvme lab-tests", "", "test_mounts"),
+        ("docs/docsite/rst/guide_flow.rst", "docs tools", "unit simssd lint molecule-nvme lab-tests", "", "test_mounts"),
+        ("tests/lab/labkit/host_changes.yml", "whole-host tools", "unit simssd lint molecule-nvme lab-tests lab-measured", "test_whole_host", "test_mounts"),
         # the lab: a file of one test, a part of the kit, the machine itself
-        ("tests/lab/test_mounts.py", "lab-tests sanity", "unit simssd molecule-nvme", "test_mounts", "test_layouts"),
+        ("tests/lab/test_mounts.py", "lab-tests sanity", "unit simssd molecule-nvme whole-host", "test_mounts", "test_layouts"),
         ("tests/lab/labkit/crash.py", "lab-tests", "unit molecule-nvme", "test_power_cut", "test_mounts"),
         ("molecule/lab/plumblab/qemu.py", "lab-unit lab-tests lab-measured molecule-nvme molecule-loop", "unit simssd", "", ""),
         ("molecule/lab/simssd/cache.c", "simssd lab-tests molecule-simulated", "unit", "", ""),
@@ -63,7 +64,7 @@ def uses(names: list[str]) -> Uses:
 )
 def test_what_a_change_affects(uses: Uses, changed: str, stages: str, others: str, lab: str, other_lab: str) -> None:
     found = affected(uses, [changed])
-    chosen = {name for name in (*stages.split(), *others.split()) if found.wants(name, name.startswith(("lab-t", "lab-m", "molecule")))}
+    chosen = {name for name in (*stages.split(), *others.split()) if found.wants(name, name.startswith(("lab-t", "lab-m", "molecule", "whole-host")))}
     assert chosen == set(stages.split()), found.why
     tests = {Path(name).stem for name in found.lab_tests()}
     assert set(lab.split()) <= tests, tests

@@ -186,6 +186,15 @@ def test_what_measures_is_alone_and_last() -> None:
     assert all(stage.after for stage in stages if stage.machines)
 
 
+def test_a_test_of_the_whole_host_is_run_by_one_stage() -> None:
+    """What is marked whole_host runs in the stage of that name, and not among the other tests of the lab as well."""
+    stages = {stage.name: stage for stage in lab_stages(Places(ROOT, ROOT, ROOT, ROOT, ROOT), 1, Chosen())}
+    asked = {name: argv[argv.index("-m", 3) + 1] for name in ("lab-tests", "whole-host", "lab-measured") for argv in [stages[name].commands()[0].argv]}
+    assert asked == {"lab-tests": "not measured and not whole_host", "whole-host": "whole_host", "lab-measured": "measured"}
+    for path in (ROOT / "tests/lab").glob("test_whole_host*.py"):
+        assert "pytestmark = pytest.mark.whole_host\n" in path.read_text(encoding="utf-8"), path
+
+
 def test_list_names_every_stage_once() -> None:
     suite = Path(__file__).with_name("suite.py")
     done = subprocess.run([sys.executable, str(suite), "--all", "--list"], capture_output=True, text=True, check=True)
