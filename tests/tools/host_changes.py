@@ -31,6 +31,7 @@ KINDS = {
     "process": "process",
     "nobody": "what users can read",
 }
+LINK = "0777"  # the mode of a symbolic link, which means nothing
 HOW = {"added": "new", "changed": "changed", "gone": "removed"}
 
 
@@ -170,8 +171,12 @@ def _rst(text: str) -> str:
 
 
 def _cell(row: Row) -> str:
-    names = ", ".join(f"``{name}``" for name in row.names)
-    extra = [" or ".join(HOW[how] for how in row.how.split()), *([f"mode {row.mode}"] if row.mode else []), *(["sometimes"] if row.sometimes else [])]
+    names = ", ".join(f"``{re.sub('[{}]', '', name)}``" for name in row.names)
+    extra = [
+        " or ".join(HOW[how] for how in row.how.split()),
+        *([f"mode {row.mode}"] if row.mode not in ("", LINK) else []),
+        *(["sometimes"] if row.sometimes else []),
+    ]
     return f"{names} ({', '.join(extra)})"
 
 

@@ -120,7 +120,7 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
             # From inside, so that `from .errors import …` and `from plumblab import …` mean what they mean at run time.
             mypy("--namespace-packages", *packages, env={"MYPYPATH": str(at.collections)}, cwd=at.collections),
             mypy(*lab, cwd=here / "molecule/lab"),
-            mypy(".", cwd=here / "tests/tools"),
+            mypy(".", env={"MYPYPATH": str(here / "tests/lab")}, cwd=here / "tests/tools"),
         ]
 
     def pytest(*paths: str, jobs: str = "0") -> Command:

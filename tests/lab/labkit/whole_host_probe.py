@@ -29,8 +29,9 @@ HOME = "/run/plumbline-whole-host"
 ROOT = HOME + "/root"  # the root filesystem without what is mounted in it, for the time of a walk
 KEPT = HOME + "/kept"
 NOBODY = 65534
-# Of these files the content is compared by inode, time and size alone until one of them changes: gigabytes that would be read at the first walk.
-UNREAD = ("/usr/", "/boot/", "/var/lib/plumbline-packages/", "/var/lib/mysql/", "/var/cache/apt/")
+# Of these files the content is read at the first look: many are rewritten with the text that they have. Others count as changed once anybody has
+# written to them, and gigabytes need not be read.
+READ = ("/etc/", "/run/", "/root/", "/usr/local/")
 GETFLAGS = 0x80086601
 # chattr's flags that somebody has set. The others say how ext4 stores the file: extents, an indexed directory, inline data.
 FLAGS = {0x8: "S", 0x10: "i", 0x20: "a", 0x40: "d", 0x80: "A", 0x4000: "j", 0x8000: "t", 0x10000: "D", 0x20000: "T", 0x800000: "C", 0x20000000: "P"}
@@ -101,7 +102,7 @@ def entry_of(path: str, shown: str, seen: os.stat_result, old: dict[str, Any] | 
     if kind == "file":
         told["size"] = seen.st_size
         try:
-            told["content"] = None if first and shown.startswith(UNREAD) else digest(path)
+            told["content"] = digest(path) if not first or shown.startswith(READ) else None
         except OSError as error:
             told["content"] = f"unreadable: {error.errno}"
     if kind == "link":
