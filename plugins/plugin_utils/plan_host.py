@@ -8,6 +8,8 @@ Where steps remain and a lease is asked for, a second call takes the lease; stac
 from __future__ import annotations
 
 import json
+import os
+import traceback
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import printable_result, refused_result
@@ -21,6 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import read_gate
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import OF_A_FAILURE, as_data
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.sound_reading import check_reading
 
 _NO_READING = "what the host returned is no reading of this release: "
 
@@ -105,17 +108,14 @@ class _Planner:
         arguments = dict(self.asked) if asked is None else {**self.asked, "questions": asked}
         if self.run:
             arguments["lease"] = {**arguments["lease"], "run": self.run}
-        answer = self._call("stack_plan", arguments).get("answer")
-        if not isinstance(answer, str):
-            raise PlumblineError(_NO_READING + "it has no answer; wanted the module of the same release as on the controller")
-        return answer
+        return self._call("stack_plan", arguments).get("answer")
 
     def _read(self):
         """Have the host read, and plan. Returns (the plan as a result, the lease as it was)."""
         asked = questions(self.stacks, verify=self.verify is not None, health=self.gate != "off")
         answer = _unpacked(self._ask(json.loads(json.dumps(asked._asdict())) if self.stacks else None))
         try:
-            result, warnings = plan_reading(answer.reading, self.stacks, self.params["through"], self.verify, self.refused, self.gate)
+            result, warnings = _planned(answer.reading, self.stacks, self.params["through"], self.verify, self.refused, self.gate)
         except PlumblineError as fault:
             if answer.held:
                 held = NOTHING_WRITTEN + answer.held
@@ -152,10 +152,31 @@ class _Planner:
 
 
 def _unpacked(text):
+    """What a host answered. Raises PlumblineError for what is none, or does not fit together."""
+    if not isinstance(text, str):
+        raise PlumblineError(_NO_READING + "it has no answer; wanted the module of the same release as on the controller")
     try:
-        return unpack(PlanAnswer, text)
+        answer = unpack(PlanAnswer, text)
     except ValueError as fault:
         raise PlumblineError(f"{_NO_READING}{fault}") from fault
+    check_reading(answer.reading.seen)
+    return answer
+
+
+def _planned(reading, *arguments, **more):
+    """plan_reading() of what a host answered. Raises PlumblineError where the plan is refused, and where it cannot be made of what was read.
+
+    On the host the same code reads what the kernel says. Here its input is what somebody says: that it does not fit together is no fault of the code.
+    """
+    try:
+        return plan_reading(reading, *arguments, **more)
+    except PlumblineError:
+        raise
+    except Exception as fault:  # pylint: disable=broad-exception-caught
+        last = traceback.extract_tb(fault.__traceback__)[-1]
+        where = f"{type(fault).__name__} in {os.path.basename(last.filename)}, line {last.lineno}: {fault}"
+        words = "read the host again; if it says so again, it was changed, or this is a fault of the collection"
+        raise PlumblineError(f"{NOTHING_WRITTEN}what the host returned does not fit together ({where}); {words}") from fault
 
 
 def _holder(lease):
@@ -168,10 +189,8 @@ def read_back(answer, stacks, verify, fail_if):
 
     Made here of the spec of the task: the host has made the same plan for itself, to give its lease back if no step is left.
     """
-    if not isinstance(answer, str):
-        raise PlumblineError(_NO_READING + "it has no answer; wanted the module of the same release as on the controller")
     given, wanted = json.loads(json.dumps([stacks, verify], default=str))
     refused = "the mounts are made, and reading back was refused: "
     reading = _unpacked(answer).reading
-    result, warnings = plan_reading(reading, read_stacks(given), verify=None if wanted is None else read_verify(wanted), refused=refused)
+    result, warnings = _planned(reading, read_stacks(given), verify=None if wanted is None else read_verify(wanted), refused=refused)
     return printable_result(result), [one_line(warning) for warning in warnings], fault_of(fail_if, result)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import List, Sequence
 
+_WIDEST = 1000  # characters of a cell
+
 
 def table(rows: Sequence[Sequence[str]]) -> List[str]:
-    """Columns of equal width, two blanks between them, nothing behind the last."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    """Columns of equal width, two blanks between them, nothing behind the last. A cell that is no cell by its length widens no other."""
+    widths = [max(len(row[column]) if len(row[column]) < _WIDEST else 0 for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 

@@ -54,7 +54,7 @@ def leg_starts(seen: Observation, devno: str, offset: int) -> Tuple[LegStart, ..
     """Where byte *offset* of a device lies on every leg, with its phase; no leg where a mapping on the way cannot be followed."""
     legs = []
     for disk, start in starts(seen, devno, offset):
-        if is_blind(seen.nodes[disk]):
+        if disk not in seen.nodes or is_blind(seen.nodes[disk]):
             continue
         own = geometry(seen, disk)
         legs.append(LegStart(title_of(seen.nodes[disk]), start, start % own.grain_bytes, own.offset_bytes, own.grain_bytes, title_of(seen.nodes[devno])))

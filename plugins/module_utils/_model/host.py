@@ -7,6 +7,7 @@ number (``'259:3'``), because names change and the kernel's own files speak in n
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -298,31 +299,36 @@ class Observation:
 
     def children(self, devno: str) -> List[Node]:
         """Partitions of a disk, then the mapped devices that lie on it."""
-        node = self.nodes[devno]
-        parts = sorted((n for n in self.nodes.values() if n.parent == devno), key=lambda n: n.start)
-        return parts + [self.nodes[holder] for holder in node.holders if holder in self.nodes]
+        parts = [node for node in self.nodes.values() if node.parent == devno]
+        return self._children(devno, parts)
+
+    def _children(self, devno: str, parts: List[Node]) -> List[Node]:
+        return sorted(parts, key=lambda n: n.start) + [self.nodes[holder] for holder in self.nodes[devno].holders if holder in self.nodes]
 
     def tree(self, devno: str) -> List[Node]:
         """The node and everything that lies on it, each once."""
-        seen: List[str] = []
-        todo = [devno]
+        parts: Dict[str, List[Node]] = {}
+        for node in self.nodes.values():
+            parts.setdefault(node.parent, []).append(node)
+        seen: Dict[str, Node] = {}
+        todo = deque([devno])
         while todo:
-            current = todo.pop(0)
+            current = todo.popleft()
             if current not in seen and current in self.nodes:
-                seen.append(current)
-                todo.extend(child.devno for child in self.children(current))
-        return [self.nodes[one] for one in seen]
+                seen[current] = self.nodes[current]
+                todo.extend(child.devno for child in self._children(current, parts.get(current, [])))
+        return list(seen.values())
 
     def disk_of(self, devno: str) -> List[Node]:
         """The disks below a node: nodes with neither parent nor slaves."""
-        seen: List[str] = []
-        todo = [devno]
+        seen = set()
+        todo = deque([devno])
         disks = []
         while todo:
-            current = todo.pop(0)
+            current = todo.popleft()
             if current in seen or current not in self.nodes:
                 continue
-            seen.append(current)
+            seen.add(current)
             node = self.nodes[current]
             below = ([node.parent] if node.parent else []) + list(node.slaves)
             todo.extend(below)
