@@ -24,9 +24,10 @@ HOST = '''#!%s -I
 """In place of the host's Python: notes the call, and prints the next answer of that module; the last one is repeated."""
 import json, os, re, sys
 text = sys.stdin.read()
-name = re.search(r"^ansible_module='([a-z_.]+)'", text, re.M).group(1).rpartition(".")[2]
-params = re.search(r"^params=(.*),$", text, re.M).group(1)
-args = json.loads(eval(params))["ANSIBLE_MODULE_ARGS"]
+name = re.search(r"^ansible_module='([a-z_.]+)'|run_module[(]mod_name='([a-z_.]+)'", text, re.M)  # of ansible-core 2.19, and older
+name = (name.group(1) or name.group(2)).rpartition(".")[2]
+params = re.search(r"^params=(.*),$|ANSIBALLZ_PARAMS = (.*)$", text, re.M)
+args = json.loads(eval(params.group(1) or params.group(2)))["ANSIBLE_MODULE_ARGS"]
 calls = os.path.join(os.path.dirname(__file__), "calls")
 before = [json.loads(line)[0] for line in open(calls)] if os.path.exists(calls) else []
 with open(calls, "a") as log:
