@@ -45,6 +45,7 @@ ROWS: dict[str, tuple[str, str]] = {
         "Damaged specs, tool reports, tables, superblocks and state files, and hostile names of devices",
         "100,000 cases, no traceback",
     ),
+    "lying_reading": ("What a host answers is changed at random: devices that lie on themselves, numbers of none", "refused or planned, no traceback"),
     "hostile": ("The same on real devices, names, links and mount points", "200 cases, no traceback, no write request"),
     "mutation": ("Each guard is removed in turn", "a test fails for each"),
     "fstab_kill": ("The run is killed before and after every system call that writes ``fstab``", "the old file or the new one; both parse"),
