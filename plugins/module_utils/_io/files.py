@@ -88,7 +88,7 @@ def _entry(fd: int, name: str) -> Optional[os.stat_result]:
 
 
 def replace_file(path: str, text: str, mode: int = 0o644) -> None:
-    """Replace a file in one step. Owner, mode and SELinux label of a regular file of root's that is there are kept. Raises OSError.
+    """Replace a file in one step. Owner, mode and extended attributes of a regular file of root's that is there are kept. Raises OSError.
 
     In a folder that somebody else can change nothing is followed, and what is there is no model. A folder of another user's is written to as that user.
     """
@@ -111,7 +111,7 @@ def _replace_in(folder: int, name: str, text: str, mode: int, model: Optional[os
             os.fchmod(fd, stat.S_IMODE(model.st_mode) if model else mode)
             if model:
                 os.fchown(fd, model.st_uid, model.st_gid)
-                _copy_label(folder, name, fd)
+                _copy_attributes(folder, name, fd)
             os.fsync(fd)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
@@ -131,11 +131,14 @@ def _remove_leftovers(folder: int, name: str, writer: int) -> None:
                 os.unlink(entry, dir_fd=folder)
 
 
-def _copy_label(folder: int, name: str, target: int) -> None:
-    with contextlib.suppress(OSError):  # no SELinux here
+def _copy_attributes(folder: int, name: str, target: int) -> None:
+    """Give a new file the extended attributes of the one that it replaces: the ACL that its owner has set, and the label of SELinux."""
+    with contextlib.suppress(OSError):  # a filesystem without any
         source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         try:
-            os.setxattr(target, "security.selinux", os.getxattr(source, "security.selinux"))
+            for attribute in os.listxattr(source):
+                with contextlib.suppress(OSError):  # one that the kernel gives a new file by itself, or that nobody may set
+                    os.setxattr(target, attribute, os.getxattr(source, attribute))
         finally:
             os.close(source)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import struct
 import threading
 import time
 
@@ -149,6 +150,28 @@ def test_a_model_is_root_s_own_regular_file(place):
         os.chmod(path, mode)
         files.replace_file(path, "new")
         assert owner_and_mode(path) == wanted
+
+
+def acl(user):
+    """An access ACL by which one more user may read: as the kernel keeps it (linux/posix_acl_xattr.h, version 2; tag, permissions, number)."""
+    entries = [(0x01, 6, 0xFFFFFFFF), (0x02, 4, user), (0x04, 4, 0xFFFFFFFF), (0x10, 4, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def test_what_else_its_owner_has_set_is_kept(tmp_path):
+    """The ACL of fstab by which a monitoring user reads it, and any other attribute; not in a folder where the file may be somebody else's."""
+    path = str(tmp_path / "fstab")
+    with open(path, "w", encoding="utf-8"):
+        pass
+    given = {"user.note": b"mine", "system.posix_acl_access": acl(STRANGER)}
+    try:
+        for name, value in given.items():
+            os.setxattr(path, name, value)
+    except OSError:
+        pytest.skip("this filesystem has no such attributes")
+    mode = os.stat(path).st_mode
+    files.replace_file(path, "new")
+    assert {name: os.getxattr(path, name) for name in os.listxattr(path) if name in given} == given and os.stat(path).st_mode == mode
 
 
 @needs_root
