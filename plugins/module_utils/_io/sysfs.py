@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import time
 from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
@@ -260,19 +261,42 @@ def claims_of_link(path: str) -> Tuple[str, ...]:
     return tuple(sorted(found))
 
 
+# For the mounts in other users' namespaces, all of them together. Any user can make such namespaces (user_namespaces(7)), with 100,000 mounts in each
+# (fs.mount-max), and the kernel takes minutes to tell of those that lie over each other. What is not read is a better word for "busy": a device that is
+# mounted anywhere cannot be opened alone.
+STRANGERS_SECONDS = 5
+
+
 def read_mounts(process: str = "self") -> List[Mount]:
-    """Mounts of block devices in every mount namespace that a process lives in; those that *process* sees first.
+    """Mounts of block devices that *process* sees, and behind them of each device one in any other mount namespace that a process lives in.
 
     A sandbox of systemd is a namespace of its own, in which all mounts are read-only. Who runs in one looks with the eyes of process 1.
     """
     mounts = parse_mountinfo(read_text("/proc/%s/mountinfo" % process))
-    seen = {_namespace(process), _namespace("self")}
-    for name in os.listdir("/proc"):
-        space = _namespace(name) if name.isdigit() else ""
-        if space and space not in seen:
-            seen.add(space)
-            mounts += parse_mountinfo(read_text("/proc/%s/mountinfo" % name), here=False)
-    return mounts
+    spaces = {name: _namespace(name, "mnt") for name in os.listdir("/proc") if name.isdigit()}
+    strangers = {name for name in spaces if _namespace(name, "user") != _namespace("self", "user")}
+    seen = {"", _namespace(process, "mnt"), _namespace("self", "mnt")}
+    elsewhere: Dict[str, Mount] = {}
+    late = time.monotonic() + STRANGERS_SECONDS
+    for name in sorted(spaces, key=strangers.__contains__):  # those that only root can make come first: containers and services
+        if spaces[name] not in seen:
+            seen.add(spaces[name])
+            text = _read_until("/proc/%s/mountinfo" % name, late) if name in strangers else read_text("/proc/%s/mountinfo" % name)
+            for mount in parse_mountinfo(text, here=False):
+                elsewhere.setdefault(mount.devno, mount)
+    return mounts + list(elsewhere.values())
+
+
+def _read_until(path: str, late: float) -> str:
+    """The whole lines of a file of the kernel's that can be read until then (time.monotonic()). The kernel gives a page at most at a time."""
+    pieces = []
+    with contextlib.suppress(OSError), open(path, "rb", buffering=0) as handle:  # the process may end
+        while time.monotonic() < late:
+            pieces.append(handle.read(1 << 16) or b"")
+            if not pieces[-1]:
+                break
+    text = b"".join(pieces)
+    return text[: text.rfind(b"\n") + 1].decode("utf-8", "replace")
 
 
 def read_in_force(nodes: Mapping[str, Node], mounts: Iterable[Mount]) -> Dict[str, Tuple[str, ...]]:
@@ -284,8 +308,8 @@ def read_in_force(nodes: Mapping[str, Node], mounts: Iterable[Mount]) -> Dict[st
     return {devno: tuple(read_text("/proc/fs/ext4/%s/options" % nodes[devno].name).split()) for devno in devnos}
 
 
-def _namespace(process: str) -> str:
+def _namespace(process: str, kind: str) -> str:
     try:
-        return os.readlink("/proc/%s/ns/mnt" % process)
+        return os.readlink("/proc/%s/ns/%s" % (process, kind))
     except OSError:
         return ""

@@ -14,6 +14,7 @@ import stat
 import time
 from typing import Callable, Dict, Iterable, List, Mapping, Optional
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.sysfs import devno, read_text
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
 
@@ -23,38 +24,61 @@ UDEV = "/run/udev/data"
 UDEV_SECONDS = 10  # how long a worker of udev may look at a device, which it does after each event
 # How long any other program may. Probes come and go: smartd's, a monitoring agent's, and what another run does before it is told of the lease.
 PROBE_SECONDS = 5
+LOOK_SECONDS = 60  # that one look at all descriptors may take: any user can have a million of them, and processes without number that share them
 _UDEV_NAMES = ("(udev-worker)", "systemd-udevd", "udevd")
+_FLAGS = re.compile(r"^flags:\s*([0-7]+)$", re.MULTILINE)  # proc_pid_fdinfo(5)
 _LIO_FILE = re.compile(r"(?:UDEV PATH|File): (\S+)")
 
 
 def read_openers() -> Dict[str, List[str]]:
-    """Block devices that other processes have open, by device number: ``postgres (1234)``. Ours does not count."""
+    """Block devices that other processes have open, by device number: ``postgres (1234)``. Ours does not count.
+
+    Raises PlumblineError where there are too many descriptors to look at: what was not looked at may be a device.
+    """
     found: Dict[str, List[str]] = {}
     own = str(os.getpid())
+    late = time.monotonic() + LOOK_SECONDS
+    most = (0, "")  # descriptors of a process
     for process in os.listdir(PROC):
         if not process.isdigit() or process == own:
             continue
-        for number in _open_devices("%s/%s/fd" % (PROC, process)):
-            name = read_text("%s/%s/comm" % (PROC, process)) or "process"
-            found.setdefault(number, []).append("%s (%s)" % (name, process))
+        directory = "%s/%s/fd" % (PROC, process)
+        try:
+            fds = os.listdir(directory)
+        except OSError:
+            continue  # it ended
+        most = max(most, (len(fds), process))
+        numbers = {_open_device("%s/%s" % (PROC, process), fd) for fd in fds if time.monotonic() < late}
+        if time.monotonic() >= late:
+            raise PlumblineError(_TOO_MANY % (LOOK_SECONDS, most[0], _name_of(most[1])))
+        for number in sorted(numbers - {""}):
+            found.setdefault(number, []).append(_name_of(process))
     return found
 
 
-def _open_devices(directory: str) -> List[str]:
-    """The block devices behind the descriptors of one process; a process that ended has none."""
-    numbers = set()
+_TOO_MANY = (
+    "which programs have a device open could not be found out within %d s, and nothing was written: there are too many open files; "
+    "most of them, %d, has %s, and others may share them; end that program, and run again"
+)
+
+
+def _name_of(process: str) -> str:
+    return "%s (%s)" % (read_text("%s/%s/comm" % (PROC, process)) or "process", process)
+
+
+def _open_device(process: str, fd: str) -> str:
+    """The block device behind a descriptor; empty where it is none.
+
+    A descriptor that only names a file (O_PATH, open(2)) opens nothing. Any user can have one of any device.
+    """
     try:
-        names = os.listdir(directory)
+        state = os.stat("%s/fd/%s" % (process, fd))  # of what is open, not of the link
     except OSError:
-        return []
-    for name in names:
-        try:
-            state = os.stat("%s/%s" % (directory, name))  # of what is open, not of the link
-        except OSError:
-            continue
-        if stat.S_ISBLK(state.st_mode):
-            numbers.add(devno(state.st_rdev))
-    return sorted(numbers)
+        return ""
+    if not stat.S_ISBLK(state.st_mode):
+        return ""
+    flags = _FLAGS.search(read_text("%s/fdinfo/%s" % (process, fd)))
+    return "" if flags and int(flags.group(1), 8) & os.O_PATH else devno(state.st_rdev)
 
 
 def settled_openers(watched: Iterable[str], read: Optional[Callable[[], Dict[str, List[str]]]] = None) -> Dict[str, List[str]]:

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import types
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe import device_users
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, Host
 
@@ -46,6 +48,61 @@ def test_open_descriptors_of_other_processes(tmp_path, monkeypatch, block):
     (tmp_path / "74").mkdir()  # ended between one look and the next
     found = device_users.read_openers()
     assert {number: sorted(programs) for number, programs in found.items()} == {"259:16": ["dd (72)", "postgres (71)"]}
+
+
+@pytest.mark.parametrize("flags, is_open", [("0100000", True), ("012100002", False), ("02", True), ("010000000", False)])
+def test_a_descriptor_that_only_names_a_device(tmp_path, monkeypatch, block, flags, is_open):
+    monkeypatch.setattr(device_users, "PROC", str(tmp_path))
+    write(tmp_path / "71/comm", "sh\n")
+    write(tmp_path / "71/fd/7", "")
+    write(tmp_path / "71/fdinfo/7", "pos:\t0\nflags:\t%s\nmnt_id:\t24\nino:\t99\n" % flags)
+    block[str(tmp_path / "71/fd/7")] = DISK
+    assert device_users.read_openers() == ({"259:16": ["sh (71)"]} if is_open else {})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="wants two users")
+def test_no_user_can_pass_for_one_who_has_a_device_open():
+    """What anybody may do with the node of any device: name it (O_PATH, open(2))."""
+    node = "/tmp/plumbline-test-%d" % os.getpid()
+    number = (240, os.getpid() % 1000)
+    try:
+        os.mknod(node, stat.S_IFBLK | 0o600, os.makedev(*number))
+    except PermissionError:
+        pytest.skip("no device nodes here")
+    ready, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setgroups([])
+            os.setgid(61001)
+            os.setuid(61001)
+            os.open(node, os.O_PATH)
+            os.write(tell, b"y")
+            signal.pause()
+        finally:
+            os._exit(1)
+    try:
+        assert os.read(ready, 1) == b"y"
+        assert "%d:%d" % number not in device_users.read_openers()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(ready)
+        os.close(tell)
+        os.unlink(node)
+
+
+def test_more_descriptors_than_can_be_looked_at(tmp_path, monkeypatch):
+    """Any user can have a million, and processes that share them. The one to end is named, and nothing passes for unused."""
+    monkeypatch.setattr(device_users, "PROC", str(tmp_path))
+    clock = [0.0]
+    monkeypatch.setattr(device_users.time, "monotonic", lambda: clock.__setitem__(0, clock[0] + 1) or clock[0])
+    for process, count in (("71", 3), ("72", 80), ("73", 80)):
+        write(tmp_path / process / "comm", "hog" if count > 3 else "sh")
+        for fd in range(count):
+            write(tmp_path / process / "fd" / str(fd), "")
+    with pytest.raises(PlumblineError, match=r"most of them, 80, has hog \(7[23]\), and others may share them; end that program, and run again"):
+        device_users.read_openers()
 
 
 def test_our_own_kernel_is_read_without_a_fault():
