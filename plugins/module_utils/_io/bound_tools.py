@@ -45,6 +45,9 @@ def bound_runner(module: Any, seconds: float) -> Callable[[Sequence[str]], Tuple
             except subprocess.TimeoutExpired as late:
                 process.kill()
                 raise PlumblineError("%s did not end within %d s and was ended; does the device answer?" % (argv[0], seconds)) from late
+            except BaseException:
+                process.kill()  # or leaving the block would wait for it
+                raise
             return process.returncode, out, err
 
     return guarded(run)

@@ -7,12 +7,14 @@ Its only argument is the path of its settings, a JSON file that the module wrote
 from __future__ import annotations
 
 import calendar
+import contextlib
 import json
 import os
 import shutil
+import signal
 import sys
 import time
-from typing import Any, List, Mapping, Optional
+from typing import Any, Iterator, List, Mapping, Optional
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import read_health, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
@@ -86,19 +88,42 @@ def _seconds(text: Any) -> Optional[int]:
         return None
 
 
+class _Ended(BaseException):
+    """systemd ends the reading, which took too long. No fault of a drive: whoever takes one drive's fault as an answer must not take this."""
+
+
+@contextlib.contextmanager
+def _told_of_the_end() -> Iterator[None]:
+    """Within, SIGTERM raises _Ended, once."""
+
+    def end(number: int, _frame: Any) -> None:
+        signal.signal(number, signal.SIG_IGN)  # what is left takes moments
+        raise _Ended
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main(arguments: List[str]) -> int:
     with open(arguments[0], encoding="utf-8") as handle:
         settings = json.load(handle)
     begin, now = time.monotonic(), int(time.time())
     code = 0
     try:
-        reading = read_for_metrics(settings, now)
+        with _told_of_the_end():
+            reading = read_for_metrics(settings, now)
         if reading is None:
             sys.stderr.write("another run has this host: it is not read now\n")
             return 0
         text = metrics_text(reading)
     except PlumblineError as fault:
         sys.stderr.write(fault.msg + "\n")
+        text, code = failure_text(now, time.monotonic() - begin), 1
+    except _Ended:
+        sys.stderr.write("the reading was ended after %d s; it has to end by itself within the TimeoutStartSec of its unit\n" % (time.monotonic() - begin))
         text, code = failure_text(now, time.monotonic() - begin), 1
     except Exception:  # the old metrics must not go on saying that all is well
         _put(settings["textfile"], failure_text(now, time.monotonic() - begin))

@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 import zipfile
 
 import pytest
@@ -167,6 +171,41 @@ def test_a_reading_that_fails_is_told(tmp_path, monkeypatch, fault, raised):
             program.main([str(settings)])
     else:
         assert program.main([str(settings)]) == 1
+    assert "plumbline_reading_success 0\n" in (tmp_path / "out.prom").read_text()
+
+
+READING = """
+import sys, time
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import program
+
+def hang(_settings, _now):
+    print("reading", flush=True)
+    try:
+        if sys.argv[2] == "tool":
+            bound_runner(program._Host, 600)(["sleep", "600"])
+        time.sleep(600)
+    except Exception:  # as of one drive, beside which the others are read
+        time.sleep(600)
+
+program.read_for_metrics = hang
+sys.exit(program.main(sys.argv[1:2]))
+"""
+
+
+@pytest.mark.parametrize("where", ["tool", "python"])
+def test_a_reading_that_systemd_ends_is_told(tmp_path, where):
+    """Or the metrics of the last one would go on saying that all is well, whatever it is that keeps every reading from its end."""
+    settings = tmp_path / "s.json"
+    settings.write_text(json.dumps({"textfile": str(tmp_path / "out.prom"), "timeout": 5}))
+    (tmp_path / "out.prom").write_text("plumbline_reading_success 1\n")
+    with subprocess.Popen([sys.executable, "-c", READING, str(settings), where], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as reading:
+        assert reading.stdout.readline() == "reading\n"
+        time.sleep(0.3)  # for the tool to start
+        reading.send_signal(signal.SIGTERM)
+        _out, told = reading.communicate()
+    assert reading.returncode == 1 and "the reading was ended after" in told and "Traceback" not in told
     assert "plumbline_reading_success 0\n" in (tmp_path / "out.prom").read_text()
 
 
