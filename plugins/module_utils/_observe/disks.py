@@ -26,6 +26,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import N
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, Link
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override, overrides_for
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.lvm_locks import check_locks
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
 
@@ -103,6 +104,7 @@ def read_maps(run: Runner, seen: Observation) -> None:
 
 
 def read_lvm(run: Runner, seen: Observation) -> None:
+    check_locks()  # also before LVM is installed, whose package calls it
     if "lvm" not in seen.tools:
         return
     code, out, err = run([seen.tools["lvm"]] + list(tool_output.LVM_REPORT[1:]))
