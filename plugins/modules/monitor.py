@@ -92,7 +92,6 @@ watched:
 
 import os
 import shutil
-import sys
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import OPTIONS, read_options
@@ -101,6 +100,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import Member
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.folders import open_folder
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.interpreter import root_interpreter
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import install, program, unit_files
@@ -160,7 +160,7 @@ def texts_of(module):
     outputs = [os.path.join(params["textfile"], unit_files.METRICS_FILE)] if params["textfile"] else []
     if outputs:
         settings = {**{name: params[name] for name in OPTIONS}, "textfile": outputs[0]}
-        texts.update(unit_files.unit_texts(sys.executable, params["interval"], settings))
+        texts.update(unit_files.unit_texts(root_interpreter("the monitor"), params["interval"], settings))
         texts[unit_files.PROGRAM] = program_bytes(program).decode("utf-8", "surrogateescape")
     smartd = module.get_bin_path("smartd")
     if params["smartd"] and not smartd:

@@ -24,7 +24,7 @@ Description=Read the health of the drives and the state of the stacks for node_e
 
 [Service]
 Type=oneshot
-ExecStart={python} -I {program} {settings}
+ExecStart={python} {program} {settings}
 Nice=19
 IOSchedulingClass=idle
 TimeoutStartSec=15min
@@ -62,9 +62,9 @@ class SmartdLine(NamedTuple):
     kind: str = ""
 
 
-def unit_texts(python: str, minutes: int, settings: Mapping[str, Any]) -> Mapping[str, str]:
-    """Path → text of the units and of the program's settings."""
-    words = {"mark": MARK, "python": python, "program": PROGRAM, "settings": SETTINGS, "minutes": minutes, "records": posixpath.dirname(HOME)}
+def unit_texts(python: Sequence[str], minutes: int, settings: Mapping[str, Any]) -> Mapping[str, str]:
+    """Path → text of the units and of the program's settings. *python*: the words that begin the command."""
+    words = {"mark": MARK, "python": " ".join(python), "program": PROGRAM, "settings": SETTINGS, "minutes": minutes, "records": posixpath.dirname(HOME)}
     words["textfile"] = posixpath.dirname(settings["textfile"])
     return {
         SETTINGS: json.dumps(settings, indent=1, sort_keys=True) + "\n",

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import sys
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import MARK_BYTES
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, write_json
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.interpreter import root_interpreter
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver
@@ -158,6 +158,7 @@ def begin(run: Runner, kept: KeptRun, request: Request) -> None:
     """Start the unit, and wait until it holds the device. Raises PlumblineError with its reasons where it does not."""
     paths = kept.paths
     check_places(paths)
+    python = root_interpreter("the run")
     if not kept.begun and not kept.unfinished:
         for stale in (paths.rounds, stopped_path(paths), *earlier_paths(paths)):
             with contextlib.suppress(FileNotFoundError):
@@ -171,7 +172,7 @@ def begin(run: Runner, kept: KeptRun, request: Request) -> None:
     except OSError as fault:
         raise PlumblineError("%s could not be written: %s; nothing was written to the device" % (paths.program, fault.strerror or fault)) from fault
     words = ["systemd-run", "--quiet", "--collect", "--unit=" + unit_of(kept.name), "--description=Steady state of " + request.path]
-    words += ["--property=" + one for one in _UNIT] + [sys.executable, "-I", paths.program, paths.home]
+    words += ["--property=" + one for one in _UNIT] + [*python, paths.program, paths.home]
     must_succeed(run(words), "the run could not be started; nothing was written to the device")
     _wait(run, kept)
 

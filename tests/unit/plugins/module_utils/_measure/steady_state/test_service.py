@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.interpreter import root_interpreter
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver, files, raw_device, request, search, service
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import LoadRound
@@ -158,11 +159,21 @@ def test_a_stopped_run(place, monkeypatch):
     assert not service.end_run(systemd, service.find_run(systemd, NAME))
 
 
+def test_no_python_of_another_user_is_started(place, monkeypatch):
+    """The unit is root's, and begins the program again for hours."""
+    systemd = Systemd(place)
+    monkeypatch.setattr(sys, "_base_executable", "/tmp/venv/bin/python3", raising=False)
+    monkeypatch.setattr(sys, "executable", "/tmp/venv/bin/python3")
+    with pytest.raises(PlumblineError, match=r"the Python for the run, which root runs, can be exchanged by others: .*; nothing was written"):
+        service.begin(systemd, service.find_run(systemd, NAME), ASKED)
+    assert not [call for call in systemd.calls if call[0] == "systemd-run"] and not os.path.exists(place.request)
+
+
 def test_a_start_waits_until_the_device_is_held(place):
     systemd = Systemd(place, says={"state": "loading"})
     service.begin(systemd, service.find_run(systemd, NAME), ASKED)
     (words,) = [call for call in systemd.calls if call[0] == "systemd-run"]
-    assert words[-4:] == [sys.executable, "-I", place.program, place.home] and "--unit=plumbline-steady-x-1.service" in words
+    assert words[-5:] == [*root_interpreter("it"), place.program, place.home] and "--unit=plumbline-steady-x-1.service" in words
     assert "--property=Restart=on-abnormal" in words
     assert service.find_run(systemd, NAME).request == ASKED
     assert service.name_of_run("/dev/x") == NAME  # of a drive that is gone
