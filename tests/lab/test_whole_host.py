@@ -157,6 +157,13 @@ def test_a_measurement_that_is_killed(scene: Scene) -> None:
     scene.watch.must_be_nothing("a measurement that was killed")
 
 
+def test_health(scene: Scene) -> None:
+    scene.run("health", {"plumbline_health": {"gate": "warn"}})
+    scene.watch.must_be("health", "first")
+    scene.run("health", {"plumbline_health": {"gate": "warn"}})
+    scene.watch.must_be_nothing("a second run of health on the same day")
+
+
 def test_monitor(scene: Scene) -> None:
     before = scene.watch.last
     scene.run("monitor", {})
@@ -168,13 +175,6 @@ def test_monitor(scene: Scene) -> None:
     scene.watch.must_be_nothing("check mode of taking the monitor back")
     scene.run("monitor", {"plumbline_monitor": {"state": "absent"}})
     scene.watch.must_be("monitor", "taken back", before)
-
-
-def test_health(scene: Scene) -> None:
-    scene.run("health", {"plumbline_health": {"gate": "warn"}})
-    scene.watch.must_be("health", "first")
-    scene.run("health", {"plumbline_health": {"gate": "warn"}})
-    scene.watch.must_be_nothing("a second run of health on the same day")
 
 
 def test_write_cache(scene: Scene) -> None:

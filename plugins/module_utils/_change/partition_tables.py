@@ -19,6 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._formats import our_
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.partition_table import gpt_head_bytes, parse_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, block_device, discard, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.held_device import check_held
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import FeedRunner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import erase, guards, unfinished_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._model import ownership
@@ -93,7 +94,7 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
                     # The table comes last: a device that has a part of it was discarded before, and is not discarded again.
                     if device["discard"] and not device["unfinished"]:
                         discarded[device["device"]] = _discard(node, fd)
-                    _write(run, device, fd)
+                    _write(run, device, node, fd)
                 _reread(device, fd)
     except OSError as fault:
         raise PlumblineError("a device could not be written: %s" % (fault.strerror or fault)) from fault
@@ -164,6 +165,11 @@ def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence
         if not devno:
             continue
         node, table = seen.nodes[devno], seen.tables.get(devno)
+        try:
+            check_held(fd, node)  # the path was resolved twice: when it was opened, and when it was looked at
+        except PlumblineError as other:
+            reasons.append(other.msg)
+            continue
         written = table is not None and [entry.guid for entry in table.entries] == [device["guid"]] and table.entries[0].name == device["name"]
         if device["written"] and written:
             reasons += [reason.line(device["device"]) for reason in guards.identity_reasons(seen, node)]
@@ -187,7 +193,7 @@ def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence
 
 
 def _proof_job(seen: Observation, device: Mapping[str, Any], fd: int) -> Dict[str, Any]:
-    """What _devio.prove_all() is asked of a device that we hold open."""
+    """What blank_proof.prove_all() is asked of a device that we hold open."""
     devno = seen.paths[device["device"]]
     return {
         "path": device["device"],
@@ -216,9 +222,12 @@ def _discard(node: Node, fd: int) -> int:
         raise PlumblineError("%s; no table was written to it; run again, or set discard: false on the stack" % fault.msg) from fault
 
 
-def _write(run: FeedRunner, device: Mapping[str, Any], fd: int) -> None:
-    """Let sfdisk write the table. It neither wipes nor rereads: the proof left nothing to wipe, and we hold the disk."""
-    argv = ["sfdisk", "--no-reread", "--no-tell-kernel", "--wipe", "never", "--wipe-partitions", "never", "--quiet", device["device"]]
+def _write(run: FeedRunner, device: Mapping[str, Any], node: Node, fd: int) -> None:
+    """Let sfdisk write the table. It neither wipes nor rereads: the proof left nothing to wipe, and we hold the disk.
+
+    It gets the kernel's name, which no other disk can have as long as we hold this one. A link of udev's may lead elsewhere by now.
+    """
+    argv = ["sfdisk", "--no-reread", "--no-tell-kernel", "--wipe", "never", "--wipe-partitions", "never", "--quiet", node.path]
     code, _out, err = run(argv, table_script(device))
     if code:
         raise PlumblineError("sfdisk could not write the table of %s: %s" % (device["device"], err.strip() or "return code %d" % code))

@@ -131,7 +131,8 @@ def _judged(way: _Way, path: str) -> Folder:
     if owner in way.owners:
         raise OSError(errno.EACCES, "%s, who could put something else in the place of %s; give it to root alone, or name another folder" % (way.fault, path))
     if way.strangers - {owner} or way.here.st_mode & stat.S_IWOTH:
-        whose = way.fault or "it can be written to by everybody (mode %04o)" % stat.S_IMODE(way.here.st_mode)
+        everybody = "it can be written to by everybody (mode %04o)" % stat.S_IMODE(way.here.st_mode)
+        whose = way.fault if way.strangers - {owner} else everybody
         text = "%s belongs to user %s, and %s; wanted a folder of root's, or a way that nobody but its owner can change"
         raise OSError(errno.EACCES, text % (path, user_name(owner), whose))
     return Folder(way.fd, path, False, owner)

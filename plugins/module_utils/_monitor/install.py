@@ -43,7 +43,8 @@ def prove_smartd(run: Runner, smartd: str, text: str) -> None:
     with tempfile.NamedTemporaryFile("w", prefix="plumbline-smartd-", suffix=".conf") as handle:
         handle.write(text)
         handle.flush()
-        must_succeed(run([smartd, "-q", "onecheck", "-c", handle.name]), "smartd does not take the configuration, so the old one stays")
+        # Without a state and a log of attributes: on Debian smartd would keep both, in check mode as well.
+        must_succeed(run([smartd, "-q", "onecheck", "-s", "-", "-A", "-", "-c", handle.name]), "smartd does not take the configuration, so the old one stays")
 
 
 def _text_of(path: str) -> Optional[str]:

@@ -9,9 +9,15 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._change import partition_tables
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import BlankProof, Observation, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import BlankProof, Limits, Node, Observation, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, spec
+
+
+@pytest.fixture(autouse=True)
+def held(monkeypatch):
+    """Whatever is open is the device that was looked at: these tests have no devices."""
+    monkeypatch.setattr(partition_tables, "check_held", lambda fd, node: None)
 
 
 def request(**more):
@@ -233,7 +239,7 @@ def test_backups_of_all_come_before_the_first_write_and_the_table_last(monkeypat
     monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven([devices[number] for number in todo], host.seen))
     numbers = {host.seen.paths[device["device"]]: device["name"][-1] for device in devices}
     monkeypatch.setattr(partition_tables.discard, "discard_span", lambda node, fd, span: calls.append("discard " + numbers[node.devno]) or span.length)
-    monkeypatch.setattr(partition_tables, "_write", lambda run, device, fd: calls.append("write " + device["name"][-1]))
+    monkeypatch.setattr(partition_tables, "_write", lambda run, device, _node, fd: calls.append("write " + device["name"][-1]))
     monkeypatch.setattr(partition_tables, "_settle", lambda run: None)
     monkeypatch.setattr(partition_tables, "_read_back", lambda run, device: {"name": device["name"]})
     monkeypatch.setattr(partition_tables.block_device, "reread_table", lambda fd: None)
@@ -274,14 +280,29 @@ def test_check_mode_proves_and_writes_nothing(monkeypatch):
 def test_write_is_one_call_of_sfdisk(tmp_path):
     calls = []
     fd = os.open(str(tmp_path / "x"), os.O_RDWR | os.O_CREAT)
-    partition_tables._write(lambda argv, text: calls.append((argv, text)) or (0, "", ""), request(), fd)
+    node = Node("259:3", "nvme3n1", "disk", 10 * GIB, Limits(512, 512, 0, 0, 0))
+    partition_tables._write(lambda argv, text: calls.append((argv, text)) or (0, "", ""), request(device="/dev/disk/by-id/a"), node, fd)
     ((argv, text),) = calls
-    assert argv == ["sfdisk", "--no-reread", "--no-tell-kernel", "--wipe", "never", "--wipe-partitions", "never", "--quiet", "/dev/nvme0n1"]
-    assert text == partition_tables.table_script(request())
+    # The kernel's name of what is held, not a link.
+    assert argv == ["sfdisk", "--no-reread", "--no-tell-kernel", "--wipe", "never", "--wipe-partitions", "never", "--quiet", "/dev/nvme3n1"]
+    assert text == partition_tables.table_script(request(device="/dev/disk/by-id/a"))
     with pytest.raises(PlumblineError) as caught:
-        partition_tables._write(lambda argv, text: (1, "", "sfdisk: cannot open\n"), request(), fd)
+        partition_tables._write(lambda argv, text: (1, "", "sfdisk: cannot open\n"), request(), node, fd)
     assert caught.value.msg == "sfdisk could not write the table of /dev/nvme0n1: sfdisk: cannot open"
     os.close(fd)
+
+
+def test_a_path_that_leads_to_another_disk_by_now(monkeypatch):
+    """What is open is one disk, and what was looked at is another: refused for all devices before the first write."""
+    told = "device nvme0n1 is another device than the one that was looked at; nothing was written to it; names have moved: run again"
+
+    def other(fd, node):
+        raise PlumblineError(told)
+
+    monkeypatch.setattr(partition_tables, "check_held", other)
+    with pytest.raises(PlumblineError, match="refused at the write") as caught:
+        proven(monkeypatch)
+    assert caught.value.reasons == [told, told]
 
 
 def test_open_alone_waits_for_a_lock_and_gives_up(tmp_path, monkeypatch):
@@ -307,7 +328,7 @@ def test_what_is_discarded(monkeypatch, change, expected):
     monkeypatch.setattr(partition_tables.block_device, "open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(partition_tables, "_prove", lambda *_args: partition_tables.Proven(devices, host.seen))
     monkeypatch.setattr(partition_tables.block_device, "discard", lambda fd, offset, length: calls.append((offset, length)))
-    monkeypatch.setattr(partition_tables, "_write", lambda run, device, fd: None)
+    monkeypatch.setattr(partition_tables, "_write", lambda run, device, _node, fd: None)
     monkeypatch.setattr(partition_tables, "_settle", lambda run: None)
     monkeypatch.setattr(partition_tables, "_read_back", lambda run, device: {})
     monkeypatch.setattr(partition_tables.block_device, "reread_table", lambda fd: None)

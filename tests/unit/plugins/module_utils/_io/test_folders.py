@@ -84,6 +84,7 @@ def test_who_writes(place, owner, mode, above, written_as):
         pytest.param(0, 0o775, STRANGER, 0o755, "belongs to user 61001", id="open-to-a-group-in-theirs"),
         pytest.param(STRANGER, 0o755, OTHER, 0o755, "belongs to user 61002", id="theirs-in-another-stranger's"),
         pytest.param(STRANGER, 0o757, 0, 0o755, "can be written to by everybody", id="theirs-and-everybody's"),
+        pytest.param(STRANGER, 0o757, STRANGER, 0o755, "can be written to by everybody", id="theirs-in-theirs-and-everybody's"),
         pytest.param(STRANGER, 0o755, 0, 0o777, "can be written to by others than root", id="theirs-in-everybody's"),
         pytest.param(0, 0o777, 0, 0o777, "can be written to by others than root", id="everybody's-in-everybody's"),
     ],

@@ -21,6 +21,12 @@ from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder i
 DISK, OTHER = "259:0", "259:16"
 
 
+@pytest.fixture(autouse=True)
+def held(monkeypatch):
+    """Whatever is open is the device that was looked at: these tests have no devices."""
+    monkeypatch.setattr(partition_tables, "check_held", lambda fd, node: None)
+
+
 def ends(head):
     """Ends of a disk of 100 GiB that begins with these bytes."""
     return Ends(head.ljust(MIB, b"\0"), bytes(MIB), 100 * GIB - MIB)

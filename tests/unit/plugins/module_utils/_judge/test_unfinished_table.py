@@ -21,6 +21,12 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan impo
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, fixture, spec
 
 
+@pytest.fixture(autouse=True)
+def held(monkeypatch):
+    """Whatever is open is the device that was looked at: these tests have no devices."""
+    monkeypatch.setattr(partition_tables, "check_held", lambda fd, node: None)
+
+
 def device(**more):
     """A device of a partition step: that of the lab from which the fixture is."""
     given = {"size_bytes": 8 * GIB, "logical_bytes": 512, "start_bytes": MIB, "length_bytes": 15095808 * 512, "type_guid": TYPE_LVM}
