@@ -125,18 +125,21 @@ def test_the_second_run_of_provision(scene: Scene) -> None:
     scene.watch.must_be_nothing("a second run")
 
 
+@pytest.mark.long(minutes=2)
 def test_looking_at_a_built_host_changes_nothing(scene: Scene, tmp_path: Path) -> None:
     look_only(scene, tmp_path)
     scene.run("verify", {"plumbline_stacks": [scene.stack], "plumbline_verify": MEASURES}, "--check")
     scene.watch.must_be_nothing("what only looks")
 
 
+@pytest.mark.long(minutes=2)
 def test_verify(scene: Scene) -> None:
     """What the verdict is depends on how busy the computer is that emulates all this; what is written does not."""
     scene.run("verify", {"plumbline_stacks": [scene.stack], "plumbline_verify": MEASURES}, fails=None)
     scene.watch.must_be("verify", "first")
 
 
+@pytest.mark.long(minutes=2)
 def test_a_proof_that_fails(scene: Scene) -> None:
     """A threshold that nothing can meet. The verdict is kept, so that the next run knows it."""
     impossible = {**ONLY_SYNC, "sync_latency": {"seconds": 0.2, "max_p99_ms": {"fdatasync": 0.001}}}
@@ -145,6 +148,7 @@ def test_a_proof_that_fails(scene: Scene) -> None:
     scene.watch.must_be("verify", "failed")
 
 
+@pytest.mark.long(minutes=2)
 def test_a_measurement_that_is_killed(scene: Scene) -> None:
     """Settings of the queues that it had changed, and its files on the volume, are as before."""
     measurements: dict[str, dict[str, Any]] = {
@@ -192,6 +196,7 @@ def test_write_cache(scene: Scene) -> None:
     scene.watch.look()
 
 
+@pytest.mark.long(minutes=2)
 def test_acceptance(scene: Scene, tmp_path: Path) -> None:
     """Of a drive that nobody uses, by reading it alone."""
     quick = {"cells": ["rand_read_4k_qd16"], "blocks": 3, "block_seconds": 0.5, "max_cpu": 1.0, "fail_if": "never"}
@@ -200,6 +205,7 @@ def test_acceptance(scene: Scene, tmp_path: Path) -> None:
     scene.watch.must_be("acceptance", "first")
 
 
+@pytest.mark.long(minutes=2)
 def test_taken_apart_by_the_guide(scene: Scene) -> None:
     """What is left of all these runs when the stack is gone."""
     follow(scene.harness, "volumes", guide="guide_flow", VG=scene.stack["name"], MOUNT="/pl/pgdata0")
