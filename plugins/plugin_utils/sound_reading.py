@@ -47,7 +47,11 @@ def _is_namespace(space: Mapping[str, Any]) -> bool:
     """Whether this may be what parse_id_ns() reads: small numbers, and formats of such."""
     formats = space.get("lbafs") or []
     small = [space.get("dlfeat", 0), *(one.get(key) for one in formats if isinstance(one, Mapping) for key in ("ms", "ds", "rp"))]
-    return isinstance(formats, list) and all(isinstance(one, Mapping) for one in formats) and all(type(one) is int and 0 <= one < 1 << 16 for one in small)
+    return isinstance(formats, list) and all(isinstance(one, Mapping) for one in formats) and all(map(_is_small, small))
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 16
 
 
 def _below(seen: Observation, node: Node) -> Iterator[str]:
