@@ -10,15 +10,15 @@ __all__ = ["reading"]
 class TestLegs(StripedLegs):
     stack = "pgdata"
     sizes = {"PLUMBPG1": 2048 * MIB, "PLUMBPG2": 2048 * MIB}
-    reserves = dict.fromkeys(sizes, 0)
-    lengths = dict.fromkeys(sizes, 2046 * MIB)
-    extents = 511
+    reserves = dict.fromkeys(sizes, 214748365)
+    lengths = dict.fromkeys(sizes, 1842 * MIB)
+    extents = 460
 
 
 class TestData(StripedVolume):
     vg = "pgdata"
     lv = "data"
-    size = 2856 * MIB
+    size = 2576 * MIB
     stripe = 64 * 1024
     starts = {"PLUMBPG1": 2 * MIB, "PLUMBPG2": 2 * MIB}
     label = "pgdata-data"

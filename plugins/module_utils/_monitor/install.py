@@ -76,7 +76,7 @@ def apply_files(run: Runner, texts: Mapping[str, str], outputs: Sequence[str], c
         _write(stale)
         _tell_timer(run, stale, texts, active, warnings)
         if conf in stale:
-            record = _tell_smartd(run, record, conf in texts, warnings)
+            record = _tell_smartd(run, record, conf in texts, conf not in record.files, warnings)
         if texts:
             _save(record._replace(files=tuple(sorted(kept))))
         else:
@@ -86,11 +86,15 @@ def apply_files(run: Runner, texts: Mapping[str, str], outputs: Sequence[str], c
 
 
 class _Record(NamedTuple):
-    """What the host keeps of the monitor: its files, smartd.conf as it was before (None: there was none), and smartd's unit, if it was enabled by us."""
+    """What the host keeps of the monitor: its files, smartd.conf as it was before (None: there was none), and what was done to smartd's unit.
+
+    *enabled*: the unit, if it was enabled by us; *started*: whether it did not run before.
+    """
 
     files: Tuple[str, ...] = ()
     before: Optional[str] = None
     enabled: str = ""
+    started: bool = False
 
 
 def _record(conf: str) -> _Record:
@@ -99,7 +103,7 @@ def _record(conf: str) -> _Record:
     try:
         files, before, enabled = tuple(raw["files"]), raw["before"], raw["enabled"]
         if all(isinstance(one, str) for one in files) and isinstance(before, (str, type(None))) and enabled in ("", *_SMARTD_UNITS):
-            return _Record(files, before, enabled)
+            return _Record(files, before, enabled, raw.get("started") is True)
     except (TypeError, KeyError):
         pass
     left = [path for path in (unit_files.PROGRAM, unit_files.SETTINGS, unit_files.SERVICE, unit_files.TIMER) if os.path.lexists(path)]
@@ -151,17 +155,22 @@ def _tell_timer(run: Runner, stale: Mapping[str, Optional[str]], texts: Mapping[
             warnings.append("the first reading failed (journalctl -u plumbline-monitor): %s" % " ".join(err.split()))
 
 
-def _tell_smartd(run: Runner, record: _Record, watching: bool, warnings: List[str]) -> _Record:
-    """smartd reads its new configuration. Returns the record with the unit, if it had to be enabled."""
+def _tell_smartd(run: Runner, record: _Record, watching: bool, first: bool, warnings: List[str]) -> _Record:
+    """smartd reads its new configuration. Returns the record with what had to be done to its unit. *first*: the configuration was not ours yet."""
     unit = next((one for one in _SMARTD_UNITS if any(os.path.exists(os.path.join(home, one)) for home in _UNIT_HOMES)), "")
     if not unit:
         warnings.append("smartd has no systemd unit here: start it by your own means")
         return record
     if not watching:
-        run(["systemctl", "try-restart", "--quiet", unit])  # without a configuration it does not start
+        if record.started:
+            run(["systemctl", "stop", "--quiet", unit])
+        else:
+            run(["systemctl", "try-restart", "--quiet", unit])  # without a configuration it does not start
         if record.enabled:
-            must_succeed(run(["systemctl", "disable", "--quiet", "--now", record.enabled]), "smartd could not be disabled")
-        return record._replace(enabled="")
+            must_succeed(run(["systemctl", "disable", "--quiet", record.enabled]), "smartd could not be disabled")
+        return record._replace(enabled="", started=False)
+    if first:
+        record = record._replace(started=not _is_active(run, unit))
     if run(["systemctl", "is-enabled", "--quiet", unit])[0]:
         must_succeed(run(["systemctl", "enable", "--quiet", unit]), "smartd could not be enabled")
         record = record._replace(enabled=unit)

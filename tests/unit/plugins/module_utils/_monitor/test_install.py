@@ -41,11 +41,13 @@ class Host:
     def run(self, argv):
         self.told.append(" ".join(word for word in argv[1:] if word != "--quiet"))
         verb, unit = argv[1], argv[-1]
+        if verb == "stop":
+            self.active.discard(unit)
         if verb in ("start", "restart", "enable"):
             (self.enabled if verb == "enable" else self.active).add(unit)
         if "disable" in argv:
             self.enabled.discard(unit)
-            self.active.discard(unit)
+            self.active -= {unit} if "--now" in argv else set()
         known = {"is-active": self.active, "is-enabled": self.enabled}
         return (0 if verb not in known or unit in known[verb] else 3), "", ""
 
@@ -86,7 +88,22 @@ def test_written_once_and_taken_back(host):
     assert not host.apply({}).changed
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("active", [True, False])
+def test_smartd_is_again_as_it_was(host, enabled, active):
+    """Enabled or not, running or not: whatever was changed of its unit is taken back, and nothing else."""
+    unit = "smartmontools.service"
+    host.enabled |= {unit} if enabled else set()
+    host.active |= {unit} if active else set()
+    host.apply(host.texts())
+    assert unit in host.enabled and unit in host.active
+    host.apply(host.texts(minutes=30))
+    host.apply({})
+    assert (unit in host.enabled, unit in host.active) == (enabled, active)
+
+
 def test_only_what_changed_is_told(host):
+    host.active.add("smartmontools.service")
     host.apply(host.texts())
     host.apply(host.texts(minutes=30))
     assert [line for line in host.told if "smart" in line] == [] and "restart plumbline-monitor.timer" in host.told
