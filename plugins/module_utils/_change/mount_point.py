@@ -49,7 +49,7 @@ def _freeze(path: str, parent: int) -> List[str]:
     with contextlib.suppress(FileExistsError):
         os.mkdir(name, 0o755, dir_fd=parent)
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        fd = os.open(name, DIRECTORY_FLAGS, dir_fd=parent)
     except OSError as fault:
         raise PlumblineError("mount point %s is no directory: %s" % (path, fault.strerror or fault)) from fault
     try:

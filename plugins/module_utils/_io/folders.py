@@ -17,7 +17,8 @@ import stat
 import time
 from typing import Callable, List, NamedTuple, Set
 
-FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import DIRECTORY_FLAGS
+
 _MOST_LINKS = 40  # as the kernel, path_resolution(7)
 _WRITERS = stat.S_IWGRP | stat.S_IWOTH
 OURSELVES = -1
@@ -48,7 +49,7 @@ class _Way:
 
     def __init__(self) -> None:
         self.owners = {0, os.geteuid()}
-        self.fd = os.open("/", FOLDER_FLAGS)
+        self.fd = os.open("/", DIRECTORY_FLAGS)
         self.here = os.fstat(self.fd)
         self.alone = True
         self.strangers: Set[int] = set()  # owners of folders on the way
@@ -74,7 +75,7 @@ class _Way:
 
     def step(self, name: str) -> None:
         """Go into a folder. On a part of the way that others can change nothing but the same filesystem is gone into: they may mount their own."""
-        fd = os.open(name, FOLDER_FLAGS, dir_fd=self.fd)
+        fd = os.open(name, DIRECTORY_FLAGS, dir_fd=self.fd)
         os.close(self.fd)
         self.fd, above = fd, self.here
         self.here = os.fstat(fd)
@@ -83,7 +84,7 @@ class _Way:
 
     def restart(self) -> None:
         os.close(self.fd)
-        self.fd = os.open("/", FOLDER_FLAGS)
+        self.fd = os.open("/", DIRECTORY_FLAGS)
         self.here = os.fstat(self.fd)
 
 
