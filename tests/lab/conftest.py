@@ -15,10 +15,6 @@ for place in (HERE, HERE.parents[1] / "molecule" / "lab", HERE.parents[1] / "pla
     if str(place) not in sys.path:
         sys.path.insert(0, str(place))
 
-# Each worker has a machine of its own, where there are several: what comes next reads the environment.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ["PLUMBLINE_CACHE"] = os.environ["PLUMBLINE_CACHES"].split(os.pathsep)[int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))]
-
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness
 from plumblab.paths import Paths
@@ -51,18 +47,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = part_of(items, number, of)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """A file stays on one machine, since its tests share their disks; the files with SATA disks stay together, since they share a boot."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.split("::", 1)[0]
-            return "SATA" if "*SATA" in (config.rootpath / file).read_text(encoding="utf-8") else file
-
-    return Scheduling(config, log)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -117,6 +117,7 @@ def test_a_mounted_drive_is_read_and_not_written(bench: Bench, harness: Harness,
         harness.must(FILL.format(disk.path))
 
 
+@pytest.mark.quick("acceptance")
 def test_a_drive_that_holds_nothing(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
     with bench.untouched():
         found = accept(harness, filled["bare"], floors={CELL: 1})
@@ -179,6 +180,7 @@ def test_a_blank_drive_is_written_to_and_left_blank(bench: Bench, harness: Harne
     assert not again["failed"], said(again)  # blank again, so it is taken again
 
 
+@pytest.mark.long(minutes=2)
 def test_a_measurement_that_was_cut_off_is_known_again(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
     """The drive holds our load, and is discarded by the next measurement. One foreign page in the load is refused, and nothing is written."""
     disk = filled["blank"]

@@ -8,6 +8,7 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
 from labkit.audits import nothing_left
 from labkit.bench import Bench, Disk, pool
 from labkit.harness import ROOT, Harness
@@ -24,6 +25,7 @@ def executions(*words: str) -> str:
     return subprocess.run(["python", str(LAB), "execs", *words], capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.quick("audit")
 def test_a_host_that_others_built(bench: Bench, harness: Harness, disks: dict[str, Disk], tmp_path: Path) -> None:
     spec = stack([disks["p0"], disks["p1"]])
     harness.build([spec])

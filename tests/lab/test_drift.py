@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from labkit.audits import audit_host
 from labkit.bench import Bench, Disk, pool
+from labkit.everyday import everyday
 from labkit.harness import Harness
 from labkit.specs import assert_error, said, stack
 
@@ -73,7 +74,7 @@ def reads(bench: Bench, harness: Harness, spec: dict[str, Any]) -> tuple[dict[st
     return plan, [(finding["level"], finding["layer"]) for finding in findings]
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", everyday(ROWS, "read-only", "covered", "no-journal", "smaller", "read-only-lv", "partition-type"))
 def test_it_is_told(bench: Bench, harness: Harness, built: dict[str, Any], plugged: dict[str, Disk], name: str) -> None:
     row, disk = ROWS[name], plugged["p0"].path
     assert reads(bench, harness, built)[1] == []

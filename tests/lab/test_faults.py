@@ -84,6 +84,7 @@ def test_io_errors_at_each_step(harness: Harness, disks: dict[str, Disk], layout
     figure("faults", steps_with_io_errors=failed, not_resumed=0)
 
 
+@pytest.mark.long(minutes=1)
 def test_a_filesystem_with_errors_is_refused_until_it_is_checked(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     """What an I/O error leaves: mounted read-only by errors=remount-ro, or read-write, and a word in the superblock."""
     spec = spec_of(list(disks.values()), "one")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from labkit.audits import read_stacks
 from labkit.bench import Bench, Disk, pool
+from labkit.everyday import everyday
 from labkit.harness import Harness
 
 DISKS = pool(map(str, range(4)), min_io_size=16384, size="160MiB")  # flash with pages of 16 KiB
@@ -130,7 +131,13 @@ def found(request: pytest.FixtureRequest, bench: Bench, harness: Harness, disks:
         harness.must(row.undo.format(*paths))
 
 
-@pytest.mark.parametrize("found", ROWS, indirect=True, ids=[name.replace(" ", "-") for name in ROWS])
+EVERYDAY = (
+    "64 KiB, then 4 KiB", "a wrong stride on two kinds", "LV raid10", "LV raid0", "LV raid1 over a partition that is off", "an empty GPT",
+    "a disk that was cut short", "Btrfs over two disks", "a multipath map", "bcache",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("found", everyday(ROWS, *EVERYDAY), indirect=True)
 def test_what_is_told(found: tuple[Row, dict[str, Any]], disks: dict[str, Disk]) -> None:
     row, info = found
     names = [disk.kernel for disk in disks.values()]

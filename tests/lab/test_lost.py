@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk, pool
+from labkit.everyday import everyday
 from labkit.guides import follow
 from labkit.harness import Harness, until_counted
 from labkit.runs import next_plan
@@ -52,7 +53,7 @@ def rescue(harness: Harness, damage: str, identifiers: dict[str, str]) -> None:
     follow(harness, "group", GUIDE, VG=VG)
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", everyday(DAMAGES, "signature", "superblock", minutes=1))
 def test_it_is_refused_and_comes_back(bench: Bench, harness: Harness, disks: dict[str, Disk], damage: str) -> None:
     """Mounted and down; planned, checked and run."""
     spec: dict[str, Any] = {"stacks": [stack(disks.values())]}
@@ -92,7 +93,7 @@ def test_a_volume_that_was_removed(bench: Bench, harness: Harness, disks: dict[s
     harness.must(f"mount {MOUNT}; sha256sum --check --quiet /run/pl-table")
 
 
-@pytest.mark.parametrize("layout", ["striped", "separate"])
+@pytest.mark.parametrize("layout", everyday(["striped", "separate"], "striped", minutes=1))
 def test_what_may_be_lost_is_freed_by_the_word_for_it(bench: Bench, harness: Harness, disks: dict[str, Disk], layout: str) -> None:
     spec = stack(disks.values(), layout=layout)
     harness.build([spec])

@@ -60,6 +60,7 @@ def warn(bench: Bench, disk: Disk, bits: int) -> None:
         qmp.command("qom-set", {"path": f"/machine/peripheral/{disk.name}", "property": "smart_critical_warning", "value": bits})
 
 
+@pytest.mark.quick("monitor")
 def test_it_is_put_there_once_and_taken_back(harness: Harness, drives: Bench) -> None:
     conf = harness.must("cat /etc/smartd.conf")
     with drives.untouched():
@@ -94,9 +95,9 @@ BACK = "cd /var/lib/prometheus; rm -rf node-exporter; mv kept node-exporter"
     ("do", "told"),
     [
         pytest.param("ln -s /etc/cron.d node-exporter", "node-exporter is a symbolic link, and /var/lib/prometheus belongs to user prometheus", id="link"),
-        pytest.param("mkdir node-exporter; ln -s /etc/shadow node-exporter/plumbline.prom", "", id="own-folder-with-a-link"),
-        pytest.param("mkdir node-exporter; mkfifo node-exporter/plumbline.prom", "", id="own-folder-with-a-fifo"),
-        pytest.param("mkdir node-exporter; chmod 0777 node-exporter", "it can be written to by everybody", id="folder-of-everybody"),
+        pytest.param("mkdir node-exporter; ln -s /etc/shadow node-exporter/plumbline.prom", "", id="own-folder-with-a-link", marks=pytest.mark.long),
+        pytest.param("mkdir node-exporter; mkfifo node-exporter/plumbline.prom", "", id="own-folder-with-a-fifo", marks=pytest.mark.long),
+        pytest.param("mkdir node-exporter; chmod 0777 node-exporter", "it can be written to by everybody", id="folder-of-everybody", marks=pytest.mark.long),
     ],
 )
 def test_node_exporters_user_makes_root_write_nowhere_else(harness: Harness, drives: Bench, do: str, told: str) -> None:
@@ -134,6 +135,7 @@ def test_the_program_sees_in_its_sandbox_what_it_sees_without(harness: Harness, 
         monitor(harness, state="absent")
 
 
+@pytest.mark.long(minutes=1)
 def test_the_program_of_an_earlier_release_goes(harness: Harness, drives: Bench) -> None:
     monitor(harness, smartd=False)
     record = "/var/lib/plumbline/monitor/files.json"

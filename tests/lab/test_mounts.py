@@ -48,6 +48,7 @@ def options(harness: Harness) -> set[str]:
     return set(harness.must(f"findmnt -no OPTIONS --mountpoint {MOUNT}").strip().split(","))
 
 
+@pytest.mark.quick("mount_points")
 def test_foreign_lines_of_fstab_stay_to_the_byte(harness: Harness, mounted: Disk) -> None:
     """Ours is appended behind the last; a missing newline is all that may be added. The file keeps its mode."""
     harness.must(
@@ -118,6 +119,7 @@ def test_a_wrong_option_is_refused_by_the_kernel_and_said(harness: Harness, moun
     harness.apply(plan_of(harness, mounted)["steps"])
 
 
+@pytest.mark.quick("mount_points")
 def test_the_mount_point_is_immutable_while_unmounted(harness: Harness, mounted: Disk) -> None:
     """Nothing, not even root, can put a file where the volume should be; mounted, the volume itself takes files."""
     harness.must(f"touch {MOUNT}/written; test -e {MOUNT}/written; rm {MOUNT}/written")

@@ -98,6 +98,7 @@ def test_flash_that_is_not_steady(
     assert found["ratio"] > ratio
 
 
+@pytest.mark.quick("offset_sweep")
 def test_what_cannot_be_read(bench: Bench, harness: Harness) -> None:
     """A read error is an error of one line, and no verdict."""
     with bench.scsi_debug(1, size_mib=64, physblk_exp=3, opts=2, medium_error_start=20000, medium_error_count=40000) as (disk,):

@@ -284,7 +284,7 @@ def verdict(row: Row, state: State) -> None:
 
 @pytest.mark.parametrize(
     "state",
-    [pytest.param(STATES[0], marks=pytest.mark.short_pass), *(pytest.param(state, marks=[] if state.everyday else pytest.mark.long) for state in STATES[1:])],
+    [STATES[0], *(pytest.param(state, marks=[] if state.everyday else pytest.mark.long) for state in STATES[1:])],
     ids=[state.name for state in STATES],
 )
 def test_crash_images(bench: Bench, harness: Harness, plugged: dict[str, Disk], state: State, table: list[Row], tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ def test_failed_writes_stay_failed(harness: Harness, built: Any, unproven: None)
     assert plan(harness, built)["stored"] == "fail"
 
 
+@pytest.mark.quick("stack_proof")
 def test_check_mode_keeps_nothing(harness: Harness, built: Any, unproven: None) -> None:
     proof = plan(harness, built)
     swept = harness.module("offset_sweep", {"device": "/pl/pgdata0"}, check=True)

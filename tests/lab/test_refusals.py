@@ -70,6 +70,7 @@ ROWS = {
     "readonly": Row("blockdev --setro {d}", "[read_only]"),
 }  # fmt: skip
 SMALL = [name for name, row in ROWS.items() if not row.size]
+pytestmark = pytest.mark.quick("stack_plan")
 DISKS = [*pool(SMALL), *({"name": name, "bus": "scsi", "size": row.size, "serial": f"BIG{name.upper()}"} for name, row in ROWS.items() if row.size)]
 
 
@@ -99,12 +100,10 @@ def refused(bench: Bench, harness: Harness, on: dict[str, Disk]) -> Iterator[dic
         bench.clean()
 
 
-@pytest.mark.short_pass
 def test_the_attempt_fails_in_one_line_and_writes_nothing(refused: dict[str, Any]) -> None:
     assert_error(refused, "refused: nothing was written")
 
 
-@pytest.mark.short_pass
 @pytest.mark.parametrize("name", ROWS)
 def test_each_is_refused_by_name(refused: dict[str, Any], on: dict[str, Disk], name: str) -> None:
     disk = on[name]

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from labkit.bench import Disk, pool
 from labkit.harness import ROOT, Harness
 from labkit.specs import said, stack
@@ -42,6 +43,7 @@ def report(place: Path, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.quick("report", "device_info", "stack_info", "drive_health")
 def test_the_report_of_a_real_host(harness: Harness, disks: dict[str, Disk], tmp_path: Path) -> None:
     spec = stack(disks.values())
     harness.build([spec])

@@ -142,6 +142,7 @@ def blank(harness: Harness, disk: Disk) -> None:
     assert not plan["failed"] and [step["action"] for step in plan["steps"]] == ["partition"], said(plan)
 
 
+@pytest.mark.long(minutes=6)
 def test_a_run_that_is_killed_goes_on_to_its_verdict(bench: Bench, harness: Harness, drive: Disk) -> None:
     """The program, then fio, and the controller stays away; afterwards the drive is blank, and the next start finds the verdict."""
     begun = started(harness, drive)
@@ -177,6 +178,7 @@ def test_stop_frees_the_drive(harness: Harness, drive: Disk) -> None:
     assert not call(harness, "stop", drive)["changed"]
 
 
+@pytest.mark.long(minutes=4)
 def test_a_reboot_in_the_middle(bench: Bench, harness: Harness, drive: Disk) -> None:
     """The power goes. The next start takes the run up; other options, and data that somebody has put there meanwhile, are refused.
 
@@ -248,6 +250,7 @@ def test_a_picture_of_passes(harness: Harness, disks: dict[str, Disk], drive: Di
     assert_error(call(harness, "start", drive, mode="saturation"), "a run with other options has its verdict")
 
 
+@pytest.mark.quick("steady_state")
 def test_a_picture_that_is_stopped(bench: Bench, harness: Harness, drive: Disk) -> None:
     """A run of another mode is refused meanwhile, and stop leaves the drive blank."""
     started(harness, drive, mode="passes")
@@ -294,6 +297,7 @@ def test_the_verdict_is_the_rate_after_twenty_fills(harness: Harness, disks: dic
     assert abs(found["mib_s"] / rate - 1) <= 0.05
 
 
+@pytest.mark.long(minutes=1)
 def test_a_reserve_is_left_discarded(bench: Bench, harness: Harness, drive: Disk) -> None:
     """The drive's own map is the oracle: what is loaded is mapped, and nothing beside it."""
     begun = started(harness, drive, reserve="25%")
@@ -366,6 +370,7 @@ def test_a_drive_that_cannot_tell_its_amplification(bench: Bench, harness: Harne
         assert_error(call(harness, "start", drive, target={"p99_write_ms": 2.0}), "reserve: 50% of 96 MiB leave 47 MiB")
 
 
+@pytest.mark.long(minutes=2)
 def test_var_is_full(harness: Harness, drive: Disk) -> None:
     """One line says so. With room again the run is taken up, and loses no round that was kept."""
     home = os.path.dirname(KEPT)
@@ -413,6 +418,7 @@ def test_a_drive_that_throttles(bench: Bench, harness: Harness, drive: Disk) -> 
         bench.change(drive, program_us=AGEING["program_us"], read_us=AGEING["read_us"])
 
 
+@pytest.mark.long(minutes=1)
 def test_what_a_run_meets(bench: Bench, harness: Harness, drive: Disk) -> None:
     """The clock is set, and the device goes away: a clear line."""
     started(harness, drive)

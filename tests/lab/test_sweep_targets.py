@@ -81,7 +81,6 @@ def verdict(found: dict[str, Any]) -> tuple[str, int, int]:
 # --- files ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.short_pass
 @pytest.mark.parametrize("phase", [pytest.param(0, marks=pytest.mark.long), 1536])
 def test_a_file_on_a_striped_volume(bench: Bench, harness: Harness, pair: tuple[Disk, Disk], phase: int) -> None:
     """The phase is the volume's, and so is the word about the legs. The file's times stay as they are."""

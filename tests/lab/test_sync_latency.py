@@ -254,6 +254,7 @@ def test_too_little_time_is_no_verdict(harness: Harness, mounted: Disk) -> None:
 # --- where rows, or nothing at all, can be measured --------------------------------------------------------------------------
 
 
+@pytest.mark.quick("sync_latency")
 @pytest.mark.parametrize("mounted", ["native"], indirect=True)
 def test_4kn_has_no_writes_below_its_block(harness: Harness, mounted: Disk) -> None:
     found = measure(harness, seconds=0.1, min_ops={"open_sync_16x1k": 1})

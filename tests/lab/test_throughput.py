@@ -304,6 +304,7 @@ def test_what_may_not_be_written_to(bench: Bench, harness: Harness, plugged: dic
         bench.clean(*disks)
 
 
+@pytest.mark.quick("throughput")
 def test_check_mode_writes_nothing(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     disks = pair(plugged)
     with built(bench, harness, disks, LAYOUTS["single"]) as volumes:

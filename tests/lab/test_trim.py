@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk
+from labkit.everyday import everyday
 from labkit.harness import Harness, until_counted
 from labkit.specs import assert_error, said, stack
 
@@ -40,7 +41,7 @@ def discarded(bench: Bench, *disks: Disk) -> list[int | None]:
     return [one["discard_bytes"] for one in bench.counters(*disks).values()]
 
 
-@pytest.mark.parametrize("stripe", ["8KiB", "64KiB", "1MiB"])
+@pytest.mark.parametrize("stripe", everyday(["8KiB", "64KiB", "1MiB"], "8KiB"))
 def test_all_that_the_stack_owns_is_discarded_once(bench: Bench, harness: Harness, pair: list[Disk], stripe: str) -> None:
     bench.counters(*pair, reset=True)
     plan = harness.build([stack(pair, stripe_size=stripe)])
@@ -57,6 +58,7 @@ def test_discard_false(bench: Bench, harness: Harness, pair: list[Disk]) -> None
     assert discarded(bench, *pair) == [0, 0]
 
 
+@pytest.mark.quick("aligned_partition")
 def test_a_device_whose_proof_fails_is_not_discarded(bench: Bench, harness: Harness, pair: list[Disk]) -> None:
     """Nor is the other one, whose proof passes."""
     (step,) = harness.module("stack_plan", {"stacks": [stack(pair)], "through": "partition"})["steps"]
@@ -80,6 +82,7 @@ def test_odd_granules(bench: Bench, harness: Harness, settings: dict[str, int]) 
         print(settings, "asked", done, "sent", 512 * int(harness.must(f"cat /sys/block/{disks[0].path[5:]}/stat").split()[13]))
 
 
+@pytest.mark.long(minutes=1)
 def test_a_sparse_device_of_4_tib(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     big = disks["big"]
     wanted = stack([big], "separate")
@@ -93,7 +96,7 @@ def test_a_sparse_device_of_4_tib(bench: Bench, harness: Harness, disks: dict[st
         assert discarded(bench, big) == [BIG - 2 * MIB]
 
 
-@pytest.mark.parametrize("way", ["kill", "eio"])
+@pytest.mark.parametrize("way", everyday(["kill", "eio"], "kill"))
 def test_stopped_in_the_middle_of_a_discard(bench: Bench, harness: Harness, disks: dict[str, Disk], way: str) -> None:
     """No table is there then, and the next run proves the device blank and discards all of it."""
     big, whole = disks["big"], BIG - 2 * MIB
@@ -126,6 +129,7 @@ def prove(harness: Harness, path: str) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.quick("fstrim_proof")
 @pytest.mark.parametrize(
     ("stripe", "turns"), [("64KiB", 2), *(pytest.param(stripe, turns, marks=pytest.mark.long) for stripe, turns in (("8KiB", 2), ("64KiB", 10), ("1MiB", 2)))]
 )

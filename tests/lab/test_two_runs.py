@@ -69,6 +69,7 @@ def test_a_plan_that_fails_by_what_is_left_keeps_no_lease(bench: Bench, harness:
     assert failed["released"] and failed["report"] and json.loads(harness.must(f"cat {LEASE}"))["free"]
 
 
+@pytest.mark.quick("run_lease")
 def test_a_run_from_its_lease_to_its_end(harness: Harness, spec: dict[str, Any]) -> None:
     """Every writer of ours knows its run; the last gives the host back."""
     plan = harness.module("stack_plan", {**spec, "lease": {}})

@@ -82,6 +82,7 @@ def test_what_the_drives_say(harness: Harness, drives: Bench) -> None:
 # --- states ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick("write_cache")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("before", "asked"), [("on", "off"), *(pytest.param("off", asked, marks=pytest.mark.long) for asked in ("on", "keep"))])
 def test_first_run_rerun_and_check(harness: Harness, drives: Bench, kind: str, before: str, asked: str) -> None:
@@ -114,7 +115,6 @@ def test_first_run_rerun_and_check(harness: Harness, drives: Bench, kind: str, b
     put(harness, disk, "on")
 
 
-@pytest.mark.short_pass
 def test_all_drives_in_one_call_and_by_the_plan(harness: Harness, drives: Bench) -> None:
     specs = [
         {**stack([disk], "separate", name=f"s{kind}"), "volumes": [{"name": kind}], "write_cache": "off"}
@@ -143,7 +143,6 @@ def test_all_drives_in_one_call_and_by_the_plan(harness: Harness, drives: Bench)
         put(harness, disk_of(drives, kind), "on")
 
 
-@pytest.mark.short_pass
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_belief_that_drops_flushes_is_mended(harness: Harness, drives: Bench, kind: str) -> None:
     """Somebody wrote queue/write_cache. Left to itself that is a critical finding; asked on, the kernel is made to look again."""
@@ -328,7 +327,6 @@ def test_a_default_that_came_back_without_any_event_stays_until_the_next_look(ha
     assert len(said_so) == len(KINDS) and all("was set again" in line for line in said_so), said_so
 
 
-@pytest.mark.short_pass
 def test_flushes_that_somebody_switched_off_come_back_with_the_next_look(harness: Harness, kept: Bench) -> None:
     """By the service, which says it once, and leaves a drive alone whose cache is kept off; and by the next run."""
     disks = [disk_of(kept, kind, 1) for kind in KINDS]
@@ -348,7 +346,6 @@ def test_flushes_that_somebody_switched_off_come_back_with_the_next_look(harness
     ok(call(harness, *((disk, "keep") for disk in disks)))
 
 
-@pytest.mark.short_pass
 def test_the_timer_of_an_earlier_release_goes_with_the_next_run(harness: Harness, kept: Bench) -> None:
     """Stopped, disabled and removed; the diff shows it, and a second run finds nothing to do."""
     harness.must(
@@ -396,7 +393,6 @@ def reset_of_a_scsi_drive(harness: Harness, disk: Disk) -> None:
     harness.must(f'python3 -c "{program}"')
 
 
-@pytest.mark.short_pass
 def test_a_scsi_drive_that_was_reset_is_off_again(harness: Harness, kept: Bench) -> None:
     """By the event that the kernel makes of the drive's own report. It is said in the kernel's log."""
     harness.must("dmesg --clear")
@@ -460,7 +456,6 @@ def booted(harness: Harness, bench: Bench) -> None:
     assert states(harness, bench) == [("off", "on")] * 3
 
 
-@pytest.mark.short_pass
 def test_after_a_new_boot_it_is_off_before_the_mount(harness: Harness, kept: Bench) -> None:
     """The twins, that nobody keeps, come with their default, and are on."""
     booted(harness, kept)

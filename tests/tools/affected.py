@@ -21,7 +21,7 @@ ROOTS = ("tests/lab", "tests/tools", "molecule/lab", "molecule/shared")
 
 EVERYTHING = "everything"
 LAB = "lab"  # every stage that needs the machine
-LAB_TESTS = ("lab-tests", "whole-host", "lab-measured")  # the stages that share the tests below tests/lab
+LAB_TESTS = ("lab-tests-1", "lab-tests-2", "whole-host", "lab-measured-1", "lab-measured-2")  # the stages that share the tests below tests/lab
 WHOLE_HOST = "tests/lab/test_whole_host"  # how the tests begin that only the stage of that name runs
 CHEAP = frozenset({"ruff", "mypy", "tools", "lab-unit", "docs", "licences", "changelog", "build"})  # seconds: always run
 # The first pattern that fits a path says which stages it can affect beside those that its uses tell.
@@ -106,7 +106,7 @@ class Affected:
 
     def lab_tests(self) -> list[str]:
         """The lab's test files to run; the whole folder where a stage of the lab is affected as such."""
-        if self.stages & {LAB, "lab-tests"}:
+        if self.stages & {LAB, *LAB_TESTS}:
             return ["tests/lab"]
         return sorted(name for name in self.files if name.startswith("tests/lab/") and _is_test(name))
 

@@ -45,9 +45,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine of the lab: its cache directory, by which the lab's tools know it, and how to shut it down."""
+    """One machine of the lab: its cache directory, by which the lab's tools know it, the Debian release in it, and how to shut it down."""
 
     cache: Path
+    suite: str
     stop: Callable[[], None]
 
 
@@ -151,60 +152,60 @@ class Runner:
             return process
 
 
-def may_start(stage: Stage, running: Sequence[Stage], free: int) -> bool:
-    """Whether a stage may start now, beside what runs, with so many *free* machines."""
-    if any(one.alone for one in running):
+def may_start(stage: Stage, running: Sequence[Stage]) -> bool:
+    """Whether a stage may start now, beside what runs."""
+    if any(other.alone for other in running):
         return False
     if stage.alone:
         return not running
-    if stage.machines:
-        return free >= stage.machines
-    static = sum(not one.machines for one in running)
+    if stage.machine:
+        return all(other.machine != stage.machine for other in running)
+    static = sum(not other.machine for other in running)
     return static < (STATIC_BESIDE_MACHINES if len(running) > static else STATIC_AT_ONCE)
 
 
-def next_stage(waiting: Sequence[Stage], running: Sequence[Stage], free: int) -> Stage | None:
-    """The first waiting stage that may start. None overtakes another that waits for a machine."""
-    queued = False
+def next_stage(waiting: Sequence[Stage], running: Sequence[Stage]) -> Stage | None:
+    """The first waiting stage that may start. None overtakes another that waits for the same machine."""
+    queued: set[int] = set()
     for stage in waiting:
-        if stage.machines and queued:
+        if stage.machine and stage.machine in queued:
             continue
-        if not stage.after.intersection(one.name for one in (*waiting, *running)) and may_start(stage, running, free):
+        if not stage.after.intersection(other.name for other in (*waiting, *running)) and may_start(stage, running):
             return stage
-        queued = queued or bool(stage.machines)
+        queued.add(stage.machine)
     return None
 
 
 def run_all(stages: Sequence[Stage], machines: Sequence[Machine], runner: Runner, tell: Callable[[Result], None], one_at_a_time: bool = False) -> Run:
     """Run all stages; *tell* is called as each has ended."""
-    run, waiting, running, free = Run(), list(stages), list[Stage](), list(machines)
-    ended: queue.SimpleQueue[tuple[Result, list[Machine]]] = queue.SimpleQueue()
+    run, waiting, running = Run(), list(stages), list[Stage]()
+    ended: queue.SimpleQueue[Result] = queue.SimpleQueue()
     failed: set[str] = set()
 
     def begin(stage: Stage) -> None:
-        taken, free[:] = free[: stage.machines], free[stage.machines :]
-        for machine in free if stage.alone else ():
-            machine.stop()
+        taken = machines[stage.machine - 1] if stage.machine else None
+        for machine in machines if stage.alone else ():
+            if machine is not taken:
+                machine.stop()
         running.append(stage)
         threading.Thread(target=work, args=(stage, taken), daemon=True).start()
 
-    def work(stage: Stage, taken: list[Machine]) -> None:
-        with raised([machine.cache for machine in taken]) if stage.alone else nullcontext():
+    def work(stage: Stage, taken: Machine | None) -> None:
+        with raised([taken.cache] if taken else []) if stage.alone else nullcontext():
             result = runner.run(stage, environment_of(taken))
-        ended.put((result, taken))
+        ended.put(result)
 
     while waiting or running:
         while (blocked := next((stage for stage in waiting if stage.after & failed), None)) is not None:
             waiting.remove(blocked)
             run.not_run.append(blocked)
             failed.add(blocked.name)
-        while not (one_at_a_time and running) and (chosen := next_stage(waiting, running, len(free))) is not None:
+        while not (one_at_a_time and running) and (chosen := next_stage(waiting, running)) is not None:
             waiting.remove(chosen)
             begin(chosen)
         if running:
-            result, taken = ended.get()
+            result = ended.get()
             running.remove(result.stage)
-            free[:] = [machine for machine in machines if machine in free or machine in taken]
             if result.error is not None:
                 failed.add(result.stage.name)
             run.results.append(result)
@@ -212,9 +213,6 @@ def run_all(stages: Sequence[Stage], machines: Sequence[Machine], runner: Runner
     return run
 
 
-def environment_of(machines: Sequence[Machine]) -> dict[str, str]:
-    """What tells a stage which machines are its own: the first one as usual, and all of them for tests that share their work out."""
-    if not machines:
-        return {}
-    caches = [str(machine.cache) for machine in machines]
-    return {"PLUMBLINE_CACHE": caches[0], "PLUMBLINE_CACHES": os.pathsep.join(caches)}
+def environment_of(machine: Machine | None) -> dict[str, str]:
+    """What tells a stage which machine is its own."""
+    return {"PLUMBLINE_CACHE": str(machine.cache), "PLUMBLINE_SUITE": machine.suite} if machine else {}

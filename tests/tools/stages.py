@@ -14,8 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from shares import Shares
+
 SCENARIOS_FIRST = ("nvme", "multi_volume", "separate", "loop", "simulated", "occupied", "interrupted", "faults", "hostile")
 PLAYBOOK = "plumbline.ssd.provision_db_storage"
+# How much is run: what a contributor waits for, what CI runs, and everything there is.
+LEVELS = QUICK, FULL, ALL = ("quick", "full", "all")
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,10 @@ class Stage:
     does: str
     commands: Callable[[], list[Command]]
     lab: bool = False  # part of what needs the virtual machine
-    machines: int = 0  # how many machines it takes for itself
+    machine: int = 0  # the number of the lab's machine that it takes for itself
     alone: bool = False  # it measures: nothing may run beside it
     after: frozenset[str] = frozenset()  # stages that have to pass before
-    long: bool = False
+    levels: frozenset[str] = frozenset(LEVELS)
     shared_out: bool = False  # with --part its tests are cut into pieces, not the stages
     minutes: float = 90  # then it hangs: on a busy host a stage of low priority takes eight times as long as on an idle one
 
@@ -193,63 +197,57 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
     ]
 
 
-def lab_stages(at: Places, machines: int, chosen: Chosen, other_suite: str = "") -> list[Stage]:
-    """What needs the virtual machine, on so many of them. What measures comes last, then a short pass of another Debian release."""
+def lab_stages(at: Places, suites: Sequence[str], chosen: Chosen, shares: Shares, level: str) -> list[Stage]:
+    """What needs the lab's machines; *suites*: the Debian release in each of them, one or two. What measures comes last.
+
+    Each scenario and each test file has its machine. At the level of all, both run everything, where they are of two releases.
+    """
     lab = str(at.root / "molecule/lab/lab.py")
-    image, up = frozenset({"lab-image"}), frozenset({"lab-up"})
+    both = level == ALL and len(set(suites)) > 1
 
     def one(*argv: str) -> Callable[[], list[Command]]:
         return lambda: [Command(argv=argv, cwd=at.root)]
 
-    def harness(*words: str) -> Callable[[], list[Command]]:
-        return one(sys.executable, "-m", "pytest", "-v", "--durations=0", "--durations-min=2", "-p", "no:cacheprovider", *words, *chosen.lab)
+    def harness(files: Sequence[str], marks: str) -> Callable[[], list[Command]]:
+        return one(sys.executable, "-m", "pytest", "-v", "--durations=0", "--durations-min=2", "-p", "no:cacheprovider", "-m", marks, "-n", "0", *files)
 
-    scenarios = []
+    def images() -> list[Command]:
+        return [Command(argv=(sys.executable, lab, "image", "--suite", suite), cwd=at.root) for suite in dict.fromkeys(suites)]
+
+    def lab_stage(name: str, does: str, commands: Callable[[], list[Command]], number: int, levels: Sequence[str], **more: bool) -> Stage:
+        number = min(number, len(suites))
+        says = f"{does}, in Debian {suites[number - 1]}"
+        return Stage(name, says, commands, lab=True, machine=number, after=frozenset({"lab-up"}), levels=frozenset(levels), minutes=150, **more)
+
+    def copies(stage: Stage) -> list[Stage]:
+        """A stage, and the same on the other machine where both run everything."""
+        if not both:
+            return [stage]
+        other = 3 - stage.machine
+        does = stage.does.replace(suites[stage.machine - 1], suites[other - 1])
+        return [stage, replace(stage, name=f"{stage.name}-{suites[other - 1]}", does=does, machine=other)]
+
+    found = []
     for name in scenarios_of(at.root):
         declared = at.root / "molecule" / name / "molecule.yml"
-        scenarios.append(
-            Stage(
-                _stage_of(declared),
-                f"molecule scenario {name}",
-                one("molecule", "test", "--scenario-name", name),
-                lab=True,
-                machines=1,
-                after=up,
-                alone=_says(declared, "measures"),
-                long=_says(declared, "long"),
-            )
-        )
-    shared = ("-n", str(machines), "--dist", "loadfile") if machines > 1 else ("-n", "0")
-    tests = [
-        Stage("lab-tests", "layouts, refusals and guilty layers in the machine", harness("-m", "not measured and not whole_host", *shared), machines=machines),
-        Stage("whole-host", "what each role changes on the host, and nothing else", harness("-m", "whole_host", "-n", "0"), machines=1),
-        Stage("lab-measured", "sweeps, shares and sync rates in the machine", harness("-m", "measured"), machines=1, alone=True),
-    ]
-    tests = [replace(stage, lab=True, after=up, shared_out=True, minutes=150) for stage in tests]
-
-    def short_pass(which: str, *before: tuple[str, ...]) -> Callable[[], list[Command]]:
-        lines = (
-            (sys.executable, lab, "down"),
-            (sys.executable, lab, "up"),
-            *before,
-            (sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-n", "0", "-m", f"short_pass and {which}", "tests/lab"),
-            (sys.executable, lab, "down"),
-        )
-        return lambda: [Command(argv=words, cwd=at.root, env={"PLUMBLINE_SUITE": other_suite}) for words in lines]
-
-    built, passed, measured = f"image-{other_suite}", f"lab-{other_suite}", f"lab-{other_suite}-measured"
-    molecule = ("molecule", "test", "--scenario-name", "nvme")
-    other = [
-        Stage(built, "the image of the other release", one(sys.executable, lab, "image", "--suite", other_suite), lab=True, after=image),
-        Stage(passed, "a short pass on the other release", short_pass("not measured", molecule), lab=True, machines=1, after=frozenset({built})),
-        Stage(measured, "a sweep on the other release", short_pass("measured"), lab=True, machines=1, alone=True, after=frozenset({built})),
-    ]
+        levels = (ALL,) if _says(declared, "long") else LEVELS if _says(declared, "quick") else (FULL, ALL)
+        command = one("molecule", "test", "--scenario-name", name)
+        stage = lab_stage(_stage_of(declared), f"molecule scenario {name}", command, shares.of_scenario(name), levels, alone=_says(declared, "measures"))
+        found += copies(stage)
+    found.append(lab_stage("lab-quick", "guards, refusals, and each module on real devices", harness(shares.files(chosen.lab), "quick"), 2, (QUICK,)))
+    whole_host = harness(shares.files(chosen.lab), "whole_host")
+    found += copies(lab_stage("whole-host", "what each role changes on the host", whole_host, shares.of_test("test_whole_host"), (FULL, ALL), shared_out=True))
+    for number in (1, 2):
+        files = shares.files(chosen.lab, None if both or len(suites) == 1 else number)
+        if files and number <= len(suites):
+            layouts = harness(files, "not measured and not whole_host")
+            found.append(lab_stage(f"lab-tests-{number}", "layouts, refusals and guilty layers", layouts, number, (FULL, ALL), shared_out=True))
+            measured = harness(files, "measured")
+            found.append(lab_stage(f"lab-measured-{number}", "sweeps, shares, sync rates", measured, number, (FULL, ALL), shared_out=True, alone=True))
     return [
-        Stage("lab-image", "the machine's image, from the cache if it is there", one(sys.executable, lab, "image"), lab=True),
-        Stage("lab-up", "the machine answers", one(sys.executable, lab, "up"), lab=True, machines=1, after=image),
-        # The other release comes early, when its image is there: what takes all machines would wait for it at the end.
-        # Its measurement is last: the others go on with a machine that is up.
-        *sorted((*scenarios[:2], *(other if other_suite else []), *scenarios[2:], *tests), key=lambda stage: (stage.alone, stage.name == measured)),
+        Stage("lab-image", "the machines' images, from the cache if they are there", images, lab=True),
+        Stage("lab-up", "a machine answers", one(sys.executable, lab, "up"), lab=True, machine=1, after=frozenset({"lab-image"})),
+        *sorted(found, key=lambda stage: stage.alone),
     ]
 
 

@@ -21,13 +21,14 @@ from typing import IO
 from affected import Affected, Uses, affected, changed_files
 from counts import Counts
 from schedule import Machine, Result, Run, Runner, run_all
-from stages import Chosen, Places, Stage, lab_stages, static_stages
+from shares import Shares
+from stages import ALL, FULL, LEVELS, QUICK, Chosen, Places, Stage, lab_stages, static_stages
 from staging import stage as stage_files
 from staging import tracked, untracked
 
 LOG_LINES_SHOWN = 200
 SET_UP = ("lab-image", "lab-up")  # without these the other lab stages are of no use
-SUITES = ("bookworm", "trixie")  # the first has a short pass of the second with it
+SUITES = ("bookworm", "trixie")
 MACHINES = 2  # more of them than processors are no gain
 
 
@@ -42,14 +43,15 @@ def part(text: str) -> tuple[int, int]:
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the options of ./plumbline test."""
     parser = argparse.ArgumentParser(prog="./plumbline test", description="Run the test suite, one line per stage.")
-    parser.add_argument("--all", action="store_true", help="with the long stages, and PLUMBLINE_ALL=1 for the others")
+    parser.add_argument("--full", action="store_true", help="what CI runs; without it, what a contributor waits for")
+    parser.add_argument("--all", action="store_true", help="everything, the long tests as well, on both Debian releases")
     parser.add_argument("--part", type=part, metavar="K/N", help="with --all: the K-th of N pieces")
-    parser.add_argument("--changed", nargs="?", const="HEAD", metavar="REVISION", help="what the change since a revision (HEAD) can affect")
+    parser.add_argument("--changed", nargs="?", const="HEAD", metavar="REVISION", help="of --full, what the change since a revision (HEAD) can affect")
     parser.add_argument("--only", default="", metavar="STAGE,…", help="these stages; lab stages bring the machine up first")
     parser.add_argument("--skip", default="", metavar="STAGE,…", help="all but these; 'lab' means everything that needs the machine")
-    parser.add_argument("--machines", type=int, choices=range(1, 5), default=MACHINES, help=f"how many virtual machines run side by side ({MACHINES})")
+    parser.add_argument("--machines", type=int, choices=range(1, MACHINES + 1), default=MACHINES, help=f"how many machines run side by side ({MACHINES})")
     parser.add_argument("--list", action="store_true", help="say what the stages are, and run none")
-    parser.add_argument("--suite", choices=SUITES, default=SUITES[0], help=f"the Debian release in the machine ({SUITES[0]})")
+    parser.add_argument("--suite", choices=SUITES, help=f"the Debian release in all machines; without it {SUITES[0]}, with --full one of each")
     parser.add_argument("--verbose", action="store_true", help="show the output of every stage as it comes, one stage at a time")
     parser.add_argument("--keep", action="store_true", help="leave the machines up")
     asked = parser.parse_args(argv)
@@ -58,7 +60,18 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     return asked
 
 
-def choose(stages: Sequence[Stage], only: str, skip: str, everything: bool) -> list[Stage]:
+def level_of(asked: argparse.Namespace) -> str:
+    """How much is run."""
+    return ALL if asked.all else FULL if asked.full or asked.changed is not None else QUICK
+
+
+def suites_of(asked: argparse.Namespace) -> list[str]:
+    """The Debian release of each machine."""
+    other = asked.suite or (SUITES[0] if level_of(asked) == QUICK else SUITES[1])
+    return [asked.suite or SUITES[0], other][: asked.machines]
+
+
+def choose(stages: Sequence[Stage], only: str, skip: str, level: str) -> list[Stage]:
     """The stages to run, in their own order; ValueError names a stage that does not exist and its nearest."""
     known = [stage.name for stage in stages]
 
@@ -75,8 +88,8 @@ def choose(stages: Sequence[Stage], only: str, skip: str, everything: bool) -> l
         if stage.name in unwanted or (stage.lab and "lab" in unwanted):
             return False
         if wanted:
-            return stage.name in wanted or (stage.lab and "lab" in wanted and (everything or not stage.long))
-        return everything or not stage.long
+            return stage.name in wanted or (stage.lab and "lab" in wanted and level in stage.levels)
+        return level in stage.levels
 
     picked = [stage for stage in stages if chosen(stage)]
     if any(stage.lab for stage in picked):
@@ -95,7 +108,7 @@ def environment(places: Places, asked: argparse.Namespace) -> dict[str, str]:
     env["ANSIBLE_NOCOLOR"] = env["NO_COLOR"] = "1"
     env["PY_COLORS"] = "0"
     env["LC_ALL"] = "C.UTF-8"
-    env["PLUMBLINE_SUITE"] = asked.suite
+    env.pop("PLUMBLINE_SUITE", None)  # each machine says its own
     if asked.all:
         env["PLUMBLINE_ALL"] = "1"
     if asked.changed is not None:
@@ -207,14 +220,14 @@ def stages_of(places: Places, asked: argparse.Namespace) -> list[Stage]:
         print("\n".join(effect.why) or f"nothing has changed since {asked.changed}", flush=True)
         if not effect.everything:
             chosen = Chosen(effect.unit_tests(), effect.lab_tests(), [name for name in effect.changed if (places.root / name).is_file()])
-    stages = [*static_stages(places, chosen), *lab_stages(places, asked.machines, chosen, SUITES[1] if asked.suite == SUITES[0] else "")]
-    # What takes longest waits for these two, and then for the other image.
-    stages.sort(key=lambda stage: (stage.name not in SET_UP, stage.machines > 0 or not stage.lab))
+    stages = [*static_stages(places, chosen), *lab_stages(places, suites_of(asked), chosen, Shares.read(), level_of(asked))]
+    stages.sort(key=lambda stage: stage.name not in SET_UP)  # what takes longest waits for them
     if effect is not None:
         stages = [stage for stage in stages if stage.name in SET_UP or effect.wants(stage.name, stage.lab)]
         if not any(stage.lab for stage in stages if stage.name not in SET_UP):
             stages = [stage for stage in stages if not stage.lab]
-    stages = choose(stages, asked.only, asked.skip, asked.all)
+    if not asked.list or asked.only or asked.skip:
+        stages = choose(stages, asked.only, asked.skip, level_of(asked))
     return cut(stages, *asked.part) if asked.part else stages
 
 
@@ -228,7 +241,9 @@ def run_stages(places: Places, asked: argparse.Namespace, stages: Sequence[Stage
     env = environment(places, asked)
     uses_lab = any(stage.lab for stage in stages)
     lock = hold_the_lab(places.cache) if uses_lab else None
-    machines = [Machine(cache, partial(lab_down, places.root, cache, env)) for cache in caches_of(places.cache, asked.machines)] if uses_lab else []
+    suites = suites_of(asked) if uses_lab else []
+    caches = caches_of(places.cache, len(suites)) if suites else []
+    machines = [Machine(cache, suite, partial(lab_down, places.root, cache, env)) for cache, suite in zip(caches, suites, strict=True)]
     runner = Runner(env, logs, asked.verbose)
     began = time.monotonic()
     try:
@@ -263,8 +278,10 @@ def main(argv: Sequence[str]) -> int:
             print(f"plumbline: test: {error}", file=sys.stderr)
             return 2
         if asked.list:
+            print(f"{'stage':<22} {'from':<6} what it does")
             for stage in stages:
-                print(f"{stage.name:<22} {stage.does}{', alone' if stage.alone else ''}{' (long)' if stage.long else ''}")
+                level = next(level for level in LEVELS if level in stage.levels)
+                print(f"{stage.name:<22} {level:<6} {stage.does}{', alone' if stage.alone else ''}")
             return 0
         status = run_stages(places, asked, stages, logs)
     for old in sorted(logs.parent.iterdir())[:-KEPT_LOGS]:

@@ -16,38 +16,39 @@ from schedule import Machine, Result, Runner, next_stage, run_all
 from stages import Command, Stage
 
 
-def _stage(name: str, machines: int = 0, *, alone: bool = False, after: Sequence[str] = ()) -> Stage:
-    return Stage(name, "", list, lab=bool(machines), machines=machines, alone=alone, after=frozenset(after))
+def _stage(name: str, machine: int = 0, *, alone: bool = False, after: Sequence[str] = ()) -> Stage:
+    return Stage(name, "", list, lab=bool(machine), machine=machine, alone=alone, after=frozenset(after))
 
 
 A, B, C = _stage("a"), _stage("b"), _stage("c")
-ONE, OTHER, BOTH = _stage("one", 1), _stage("other", 1), _stage("both", 2)
+ONE, OTHER, NEXT = _stage("one", 1), _stage("other", 2), _stage("next", 1)
 QUIET = _stage("quiet", 1, alone=True)
 
 
 @pytest.mark.parametrize(
-    ("waiting", "running", "free", "expected"),
+    ("waiting", "running", "expected"),
     [
-        ([A, B], [], 2, A),
-        ([B, C], [A], 2, B),
-        ([C], [A, B], 2, None),
-        ([B, ONE], [A], 2, B),
-        ([B, ONE], [A, OTHER], 1, ONE),  # one static stage beside a machine's
-        ([B], [A, OTHER], 1, None),
-        ([ONE], [OTHER], 1, ONE),
-        ([ONE], [BOTH], 0, None),
-        ([BOTH, ONE], [OTHER], 1, None),  # nobody overtakes who waits for both machines
-        ([BOTH, A], [OTHER], 1, A),
-        ([QUIET], [A], 2, None),
-        ([QUIET, A], [ONE], 1, A),
-        ([QUIET, A], [], 2, QUIET),
-        ([A, ONE], [QUIET], 1, None),
-        ([_stage("later", after=["a"]), B], [A], 2, B),
-        ([_stage("later", after=["a"]), A], [], 2, A),
+        ([A, B], [], A),
+        ([B, C], [A], B),
+        ([C], [A, B], None),
+        ([B, ONE], [A], B),
+        ([B, ONE], [A, OTHER], ONE),  # one static stage beside a machine's
+        ([B], [A, OTHER], None),
+        ([ONE], [OTHER], ONE),
+        ([NEXT], [ONE], None),
+        ([NEXT, OTHER], [ONE], OTHER),
+        ([_stage("late", 1, after=["other"]), NEXT], [OTHER], None),  # nobody overtakes who waits for the same machine
+        ([_stage("late", 1, after=["other"]), A], [OTHER], A),
+        ([QUIET], [A], None),
+        ([QUIET, A], [OTHER], A),
+        ([QUIET, A], [], QUIET),
+        ([A, OTHER], [QUIET], None),
+        ([_stage("later", after=["a"]), B], [A], B),
+        ([_stage("later", after=["a"]), A], [], A),
     ],
 )
-def test_next_stage(waiting: list[Stage], running: list[Stage], free: int, expected: Stage | None) -> None:
-    assert next_stage(waiting, running, free) == expected
+def test_next_stage(waiting: list[Stage], running: list[Stage], expected: Stage | None) -> None:
+    assert next_stage(waiting, running) == expected
 
 
 class Recorder(Runner):
@@ -56,7 +57,7 @@ class Recorder(Runner):
     def __init__(self, seconds: float = 0.05) -> None:
         self.now: set[str] = set()
         self.beside: dict[str, set[str]] = {}
-        self.caches: dict[str, str] = {}
+        self.machines: dict[str, tuple[str, str]] = {}
         self._seconds, self._guard = seconds, threading.Lock()
 
     def run(self, stage: Stage, machine_env: dict[str, str]) -> Result:  # type: ignore[override]
@@ -64,7 +65,7 @@ class Recorder(Runner):
             self.now.add(stage.name)
             for name in self.now:
                 self.beside.setdefault(name, set()).update(self.now)
-        self.caches[stage.name] = machine_env.get("PLUMBLINE_CACHES", "")
+        self.machines[stage.name] = (machine_env.get("PLUMBLINE_CACHE", ""), machine_env.get("PLUMBLINE_SUITE", ""))
         time.sleep(self._seconds)
         with self._guard:
             self.now.remove(stage.name)
@@ -75,22 +76,22 @@ def test_machines_are_shared_and_measurements_are_alone(tmp_path: Path, monkeypa
     stopped: list[str] = []
     raised: list[Sequence[Path]] = []
     monkeypatch.setattr(schedule, "raised", lambda caches: raised.append(caches) or nullcontext())  # type: ignore[func-returns-value]
-    machines = [Machine(tmp_path / name, lambda name=name: stopped.append(name)) for name in ("m1", "m2")]  # type: ignore[misc]
+    machines = [Machine(tmp_path / name, suite, lambda name=name: stopped.append(name)) for name, suite in (("m1", "old"), ("m2", "new"))]  # type: ignore[misc]
     recorder = Recorder()
-    stages = [A, B, C, ONE, OTHER, BOTH, QUIET]
+    stages = [A, B, C, ONE, OTHER, NEXT, QUIET]
     run = run_all(stages, machines, recorder, lambda result: None)
     assert {result.stage.name for result in run.results} == {stage.name for stage in stages}
     assert recorder.beside["quiet"] == {"quiet"}
-    assert "other" in recorder.beside["one"] and "one" not in recorder.beside["both"]
-    assert recorder.caches["both"] == f"{tmp_path}/m1:{tmp_path}/m2" and recorder.caches["quiet"] == f"{tmp_path}/m1" and recorder.caches["a"] == ""
-    assert sorted((recorder.caches["one"], recorder.caches["other"])) == [f"{tmp_path}/m1", f"{tmp_path}/m2"]
+    assert "other" in recorder.beside["one"] and "one" not in recorder.beside["next"]
+    first, second = (str(tmp_path / "m1"), "old"), (str(tmp_path / "m2"), "new")
+    assert recorder.machines == {"a": ("", ""), "b": ("", ""), "c": ("", ""), "one": first, "next": first, "quiet": first, "other": second}
     assert stopped == ["m2"], "the one that measures goes on with its own machine"
     assert raised == [[tmp_path / "m1"]], "and nothing else is raised"
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
     recorder = Recorder()
-    run_all([A, B, ONE], [Machine(tmp_path, lambda: None)], recorder, lambda result: None, one_at_a_time=True)
+    run_all([A, B, ONE], [Machine(tmp_path, "", lambda: None)], recorder, lambda result: None, one_at_a_time=True)
     assert all(beside == {name} for name, beside in recorder.beside.items())
 
 

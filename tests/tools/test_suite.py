@@ -13,53 +13,75 @@ from pathlib import Path
 import pytest
 from schedule import Run, Runner
 from schedule import run_all as run_side_by_side
-from stages import Chosen, Command, Places, Stage, lab_stages, scenarios_of
+from shares import Shares
+from stages import ALL, FULL, LEVELS, QUICK, Chosen, Command, Places, Stage, lab_stages, scenarios_of
 from staging import stage as stage_files
 from staging import untracked
-from suite import Teller, arguments, caches_of, choose, cut, summary
+from suite import SUITES, Teller, arguments, caches_of, choose, cut, level_of, suites_of, summary
 
 
-def _stage(name: str, *, lab: bool = False, long: bool = False) -> Stage:
-    return Stage(name, name, list, lab=lab, long=long)
+def _stage(name: str, *levels: str, lab: bool = False) -> Stage:
+    return Stage(name, name, list, lab=lab, levels=frozenset(levels or LEVELS))
 
 
 ROOT = Path(__file__).resolve().parents[2]
+PLACES = Places(ROOT, ROOT, ROOT, ROOT, ROOT)
 STAGES = [
     _stage("ruff"),
     _stage("unit"),
-    _stage("slow", long=True),
     _stage("lab-image", lab=True),
     _stage("lab-up", lab=True),
-    _stage("molecule-nvme", lab=True),
-    _stage("molecule-trim", lab=True, long=True),
+    _stage("database", lab=True),
+    _stage("lab-quick", QUICK, lab=True),
+    _stage("molecule-nvme", FULL, ALL, lab=True),
+    _stage("molecule-trim", ALL, lab=True),
 ]
 
 
 @pytest.mark.parametrize(
-    ("only", "skip", "everything", "expected"),
+    ("only", "skip", "level", "expected"),
     [
-        ("", "", False, "ruff unit lab-image lab-up molecule-nvme"),
-        ("", "", True, "ruff unit slow lab-image lab-up molecule-nvme molecule-trim"),
-        ("unit", "", False, "unit"),
-        ("unit, ruff", "", False, "ruff unit"),
-        ("slow", "", False, "slow"),
-        ("molecule-nvme", "", False, "lab-image lab-up molecule-nvme"),
-        ("molecule-trim", "", False, "lab-image lab-up molecule-trim"),
-        ("lab", "", False, "lab-image lab-up molecule-nvme"),
-        ("lab", "", True, "lab-image lab-up molecule-nvme molecule-trim"),
-        ("", "lab", False, "ruff unit"),
-        ("", "ruff,molecule-nvme", False, "unit lab-image lab-up"),
-        ("unit", "lab", False, "unit"),
+        ("", "", QUICK, "ruff unit lab-image lab-up database lab-quick"),
+        ("", "", FULL, "ruff unit lab-image lab-up database molecule-nvme"),
+        ("", "", ALL, "ruff unit lab-image lab-up database molecule-nvme molecule-trim"),
+        ("unit", "", QUICK, "unit"),
+        ("unit, ruff", "", QUICK, "ruff unit"),
+        ("molecule-nvme", "", QUICK, "lab-image lab-up molecule-nvme"),
+        ("molecule-trim", "", QUICK, "lab-image lab-up molecule-trim"),
+        ("lab", "", QUICK, "lab-image lab-up database lab-quick"),
+        ("lab", "", FULL, "lab-image lab-up database molecule-nvme"),
+        ("lab", "", ALL, "lab-image lab-up database molecule-nvme molecule-trim"),
+        ("", "lab", FULL, "ruff unit"),
+        ("", "ruff,molecule-nvme", FULL, "unit lab-image lab-up database"),
+        ("unit", "lab", FULL, "unit"),
     ],
 )
-def test_choose(only: str, skip: str, everything: bool, expected: str) -> None:
-    assert [stage.name for stage in choose(STAGES, only, skip, everything)] == expected.split()
+def test_choose(only: str, skip: str, level: str, expected: str) -> None:
+    assert [stage.name for stage in choose(STAGES, only, skip, level)] == expected.split()
 
 
 @pytest.mark.parametrize(("only", "skip"), [("rufff", ""), ("", "rufff")])
 def test_unknown_stage_names_the_nearest(only: str, skip: str) -> None:
     with pytest.raises(ValueError, match=r"no stage 'rufff'; nearest: ruff"):
-        choose(STAGES, only, skip, False)
+        choose(STAGES, only, skip, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("words", "level", "suites"),
+    [
+        ("", QUICK, "bookworm bookworm"),
+        ("--suite trixie", QUICK, "trixie trixie"),
+        ("--full", FULL, "bookworm trixie"),
+        ("--full --machines 1", FULL, "bookworm"),
+        ("--full --suite trixie", FULL, "trixie trixie"),
+        ("--changed", FULL, "bookworm trixie"),
+        ("--all", ALL, "bookworm trixie"),
+        ("--all --suite bookworm", ALL, "bookworm bookworm"),
+    ],
+)
+def test_how_much_runs_and_where(words: str, level: str, suites: str) -> None:
+    asked = arguments(words.split())
+    assert (level_of(asked), suites_of(asked)) == (level, suites.split())
 
 
 def _commands(*scripts: str) -> Callable[[], list[Command]]:
@@ -178,19 +200,59 @@ def test_scenarios_have_a_fixed_order(tmp_path: Path) -> None:
     assert scenarios_of(tmp_path) == ["nvme", "loop", "audit", "zoned"]
 
 
+def lab(level: str, suites: list[str] | None = None, chosen: Chosen | None = None) -> list[Stage]:
+    """The project's own stages of the lab that a run of this level has."""
+    stages = lab_stages(PLACES, list(SUITES) if suites is None else suites, chosen or Chosen(), Shares.read(), level)
+    return [stage for stage in stages if level in stage.levels]
+
+
+def words_of(stage: Stage) -> list[str]:
+    return list(stage.commands()[0].argv)
+
+
+def files_of(stage: Stage) -> set[str]:
+    return {word for word in words_of(stage) if word.startswith("tests/lab/")}
+
+
 def test_what_measures_is_alone_and_last() -> None:
-    stages = lab_stages(Places(ROOT, ROOT, ROOT, ROOT, ROOT), 2, Chosen())
+    stages = lab(FULL)
     alone = [stage.name for stage in stages if stage.alone]
-    assert set(alone) == {"molecule-simulated", "lab-measured"}
+    assert set(alone) == {"molecule-simulated", "lab-measured-1", "lab-measured-2"}
     assert [stage.name for stage in stages][-len(alone) :] == alone
-    assert all(stage.after for stage in stages if stage.machines)
+    assert all(stage.after for stage in stages if stage.machine)
+
+
+def test_each_machine_runs_its_own_and_with_all_each_runs_everything() -> None:
+    full, everything = {stage.name: stage for stage in lab(FULL)}, {stage.name: stage for stage in lab(ALL)}
+    files = {f"tests/lab/{path.name}" for path in (ROOT / "tests/lab").glob("test_*.py")}
+    one, other = files_of(full["lab-tests-1"]), files_of(full["lab-tests-2"])
+    assert one | other == files and not one & other
+    assert (files_of(full["lab-measured-1"]), files_of(full["lab-measured-2"])) == (one, other)
+    assert {stage.machine for stage in full.values()} == {0, 1, 2}
+    assert files_of(everything["lab-tests-1"]) == files_of(everything["lab-tests-2"]) == files
+    for scenario in scenarios_of(ROOT):
+        machines = {stage.machine for stage in everything.values() if words_of(stage)[-1] == scenario}
+        assert machines == {1, 2}, scenario
+    assert {everything["whole-host"].machine, everything["whole-host-bookworm"].machine} == {1, 2}
+
+
+def test_one_machine_runs_all_of_it_once() -> None:
+    stages = {stage.name: stage for stage in lab(FULL, ["trixie"])}
+    assert {stage.machine for stage in stages.values()} == {0, 1}
+    assert len(files_of(stages["lab-tests-1"])) == len(Shares.read().files(["tests/lab"])) and "lab-tests-2" not in stages
+
+
+def test_chosen_tests_run_on_their_machine() -> None:
+    stages = {stage.name: stage for stage in lab(FULL, chosen=Chosen(lab=["tests/lab/test_trim.py"]))}
+    (number,) = (number for number in (1, 2) if f"lab-tests-{number}" in stages)
+    assert files_of(stages[f"lab-tests-{number}"]) == {"tests/lab/test_trim.py"} and number == Shares.read().of_test("test_trim")
 
 
 def test_a_test_of_the_whole_host_is_run_by_one_stage() -> None:
     """What is marked whole_host runs in the stage of that name, and not among the other tests of the lab as well."""
-    stages = {stage.name: stage for stage in lab_stages(Places(ROOT, ROOT, ROOT, ROOT, ROOT), 1, Chosen())}
-    asked = {name: argv[argv.index("-m", 3) + 1] for name in ("lab-tests", "whole-host", "lab-measured") for argv in [stages[name].commands()[0].argv]}
-    assert asked == {"lab-tests": "not measured and not whole_host", "whole-host": "whole_host", "lab-measured": "measured"}
+    stages = {stage.name: stage for stage in lab(FULL, ["bookworm"])}
+    asked = {name: argv[argv.index("-m", 3) + 1] for name in ("lab-tests-1", "whole-host", "lab-measured-1") for argv in [words_of(stages[name])]}
+    assert asked == {"lab-tests-1": "not measured and not whole_host", "whole-host": "whole_host", "lab-measured-1": "measured"}
     for path in (ROOT / "tests/lab").glob("test_whole_host*.py"):
         assert "pytestmark = pytest.mark.whole_host\n" in path.read_text(encoding="utf-8"), path
 
