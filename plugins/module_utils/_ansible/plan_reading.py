@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError, several
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import DURABILITY
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import host_findings
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import contexts_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
@@ -90,10 +91,6 @@ def plan_reading(
     return result, plan.warnings + known + [finding.text for finding in of_host]
 
 
-# Findings of these layers concern durability. Those of all others concern where the data begins.
-_DURABILITY_LAYERS = ("write_cache", "mount", "ext4")
-
-
 def fault_of(fail_if: str, result: Mapping[str, Any]) -> Optional[PlumblineError]:
     """Why a reading is not as the caller wants it, by one of the choices of FAIL_IF.
 
@@ -108,10 +105,10 @@ def fault_of(fail_if: str, result: Mapping[str, Any]) -> Optional[PlumblineError
     if not errors and not left:
         return None
     words = ["It is left in place."]
-    if any(finding["layer"] not in _DURABILITY_LAYERS for finding in errors):
+    if any(finding["layer"] not in DURABILITY for finding in errors):
         words.append("Look first at the layer that is named; the layers above it only inherit its phase.")
-    if any(finding["layer"] in _DURABILITY_LAYERS for finding in errors):
-        words.append("A finding about write_cache, mount or ext4 concerns durability: acknowledged data can be lost. See the guide on durability.")
+    if any(finding["layer"] in DURABILITY for finding in errors):
+        words.append("A finding about write_cache, mount, ext4 or raid concerns durability: acknowledged data can be lost. See the guide on durability.")
     found = "; ".join([finding["text"] for finding in errors] + left)
     return PlumblineError("The stack is not as it should be, so nothing is to be installed on it: %s. %s" % (found, " ".join(words)))
 

@@ -109,7 +109,8 @@ def _dm_segment(start: int, length: int, target: str, args: Sequence[str]) -> Se
 def _dm_raid(start: int, length: int, args: Sequence[str]) -> Segment:
     """A segment of dm-raid: ``raid LEVEL COUNT PARAMETERS… DEVICES META DATA META DATA…`` (Linux admin-guide/device-mapper/dm-raid.rst).
 
-    The first parameter is the chunk in sectors. A raid10 is followed in its usual layout alone, two copies side by side on an even number of legs.
+    The first parameter is the chunk in sectors. A leg that is absent is a dash. A raid10 is followed in its usual layout alone, two copies side by
+    side on an even number of legs.
     """
     level, count = args[0], int(args[1])
     parameters, rest = args[2 : 2 + count], args[2 + count :]
@@ -120,7 +121,8 @@ def _dm_raid(start: int, length: int, args: Sequence[str]) -> Segment:
     plain = named.get("raid10_format", "near") == "near" and named.get("raid10_copies", "2") == "2" and len(legs) % 2 == 0
     if kind not in ("raid0", "raid1", "raid4", "raid5", "raid6") and not (kind == "raid10" and plain):
         return Segment(start, length, level, 0, ())
-    return Segment(start, length, kind, 0 if kind == "raid1" else int(parameters[0]) * SECTOR, tuple(leg for leg in legs if leg[0] != "-"))
+    there = tuple(leg for leg in legs if leg[0] != "-")
+    return Segment(start, length, kind, 0 if kind == "raid1" else int(parameters[0]) * SECTOR, there, len(legs), len(legs) - len(there))
 
 
 def parse_wipefs(text: str) -> Dict[str, List[Signature]]:

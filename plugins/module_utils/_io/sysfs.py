@@ -160,6 +160,7 @@ def _read_limits(queue: str, at: str) -> Limits:
 
 
 def _md_segments(at: str, size: int) -> Tuple[Segment, ...]:
+    """The segments of an array. How many legs it has is its own word (raid_disks): one that is gone has no rdN (Documentation/admin-guide/md.rst)."""
     level, chunk, count = read_text(at + "/md/level"), _int(at + "/md/chunk_size"), _int(at + "/md/raid_disks")
     legs = []
     for number in range(count):
@@ -171,7 +172,7 @@ def _md_segments(at: str, size: int) -> Tuple[Segment, ...]:
         return _one_behind_the_other(at, size, legs)
     if level == "raid10" and (_int(at + "/md/layout") != _NEAR_2 or count % 2):
         legs = []  # where its bytes lie is not worked out here
-    return (Segment(0, size, level, chunk if level != "raid1" else 0, tuple(legs)),)
+    return (Segment(0, size, level, chunk if level != "raid1" else 0, tuple(legs), count, _int(at + "/md/degraded")),)
 
 
 def bcache_backing(name: str) -> str:

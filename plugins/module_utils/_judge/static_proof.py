@@ -77,7 +77,7 @@ def view(seen: Observation, devno: str) -> View:
         layers.append(Layer("mount", (mounts[0].target,), (), {"options": options, "fstype": mounts[0].fstype}))
     findings = judge_phase(layers)
     for one in members:
-        findings += _judge_followed(seen, one) + _judge_devices(seen, one) + _judge_stripe(seen, one)
+        findings += _judge_followed(seen, one) + _judge_devices(seen, one) + _judge_redundancy(seen, one) + _judge_stripe(seen, one)
     if ext4:
         findings += _judge_ext4(seen, top, ext4) + _judge_state(top, ext4, seen.in_force.get(devno, ()))
     findings += [one for member in members for one in judge_trim_path(seen, member, mounts[0] if mounts and member == devno else None)]
@@ -194,6 +194,19 @@ def _judge_followed(seen: Observation, devno: str) -> List[Finding]:
         kinds = ", ".join(dict.fromkeys(segment.kind for segment in node.segments if not segment.legs)) or node.kind
         found = "it is a mapping of kind '%s', which cannot be followed: nothing above it is known to be aligned" % kinds
         findings.append(Finding(WARNING, KINDS.get(node.kind, node.kind), title_of(node), found, "a mapping that can be, where alignment is to be proven"))
+    return findings
+
+
+def _judge_redundancy(seen: Observation, devno: str) -> List[Finding]:
+    """Arrays at or below a node that have lost a member, or have one that is not in sync yet."""
+    findings = []
+    for node in [seen.nodes[one] for level in levels_below(seen, devno) for one in level]:
+        lost = max([segment.degraded for segment in node.segments], default=0)
+        if lost:
+            width = max(segment.width for segment in node.segments)
+            found = "%s: %d of its %d members are absent or not in sync" % (node.segments[0].kind, lost, width)
+            look = "mdadm --detail /dev/%s shows which" % node.name if node.kind == "md" else "lvs -a -o +devices,lv_health_status shows which"
+            findings.append(Finding(ERROR, "raid", title_of(node), found, "all members in sync: %s; replace what is gone" % look))
     return findings
 
 

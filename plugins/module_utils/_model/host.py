@@ -19,7 +19,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import L
 class Segment(NamedTuple):
     """A run of a mapped device: *length* bytes from *start* lie on *legs* (device number, first byte there).
 
-    With more than one leg, *chunk* bytes go to each leg in turn. *chunk* 0: linear.
+    With more than one leg, *chunk* bytes go to each leg in turn. *chunk* 0: linear. *width*: how many legs the mapping is made for, where one may be
+    absent; 0: those that are listed. *degraded*: how many of them are absent, or hold old data.
     """
 
     start: int
@@ -27,6 +28,8 @@ class Segment(NamedTuple):
     kind: str
     chunk: int
     legs: Tuple[Tuple[str, int], ...]
+    width: int = 0
+    degraded: int = 0
 
 
 class Node(NamedTuple):

@@ -63,8 +63,8 @@ def _from_leg(segment: Segment, within: int) -> int:
 
 
 def data_legs(segment: Segment) -> int:
-    """How many legs carry data in one row: RAID 5 spends one on parity, RAID 6 two, RAID 10 half (md(4))."""
-    count = len(segment.legs)
+    """How many legs carry data in one row: RAID 5 spends one on parity, RAID 6 two, RAID 10 half (md(4)). An absent leg carries its part all the same."""
+    count = segment.width or len(segment.legs)
     return max({"raid5": count - 1, "raid4": count - 1, "raid6": count - 2, "raid10": count // 2}.get(segment.kind, count), 1)
 
 

@@ -307,6 +307,11 @@ def test_raid_segments(line):
     assert (segment.kind, segment.chunk, tuple(leg for leg, _first in segment.legs)) == (kind, chunk, legs)
 
 
+def test_a_raid_without_one_of_its_legs():
+    (segment,) = tool_output.parse_dm_tables("v-lv: 0 1024 raid raid5_ls 3 32 region_size 8 4 a b - - e f g h\n")["v-lv"]
+    assert (len(segment.legs), segment.width, segment.degraded) == (3, 4, 1)
+
+
 def test_a_raid_that_begins_behind_its_reserved_space():
     (segment,) = tool_output.parse_dm_tables("v-lv: 0 1024 raid raid5_ls 5 32 region_size 8 data_offset 2048 3 a b c d e f\n")["v-lv"]
     assert segment.legs == (("b", MIB), ("d", MIB), ("f", MIB))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import disk_activity, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import data_legs
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB
 
 
@@ -57,6 +58,17 @@ def test_a_linear_array_is_one_member_behind_the_other(monkeypatch):
 def test_arrays(monkeypatch, level, more, chunk, legs):
     (found,) = array(monkeypatch, members(2, level=level, **more))
     assert (found.kind, found.chunk, len(found.legs)) == (level, chunk, legs)
+
+
+@pytest.mark.parametrize(
+    "level, count, gone, legs", [("raid5", 4, 2, 3), ("raid6", 6, 0, 4), ("raid10", 4, 3, 2), ("raid4", 3, 1, 2)]
+)
+def test_an_array_that_has_lost_a_member(monkeypatch, level, count, gone, legs):
+    """Its rows are as long as before: the number of its members is the array's own word, not that of the links that are there (Linux, md.rst)."""
+    files = members(count, level=level, chunk_size="524288", layout="258", degraded="1")
+    files.pop("rd%d/block/dev" % gone)
+    (found,) = array(monkeypatch, files)
+    assert (len(found.legs), found.width, found.degraded, data_legs(found)) == (count - 1, count, 1, legs)
 
 
 def test_serials_that_differ_in_bytes_that_are_no_text(tmp_path):

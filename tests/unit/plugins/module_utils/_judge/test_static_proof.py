@@ -271,6 +271,27 @@ def test_md_stripe_against_the_grain_is_called_md():
     assert errors(host, md) == [("md", "md0")]
 
 
+@pytest.mark.parametrize("kind, width, degraded", [("raid5", 4, 1), ("raid5", 4, 0), ("raid6", 5, 2), ("raid6", 5, 1)])
+def test_a_degraded_array_below_an_ext4_that_fits(kind, width, degraded):
+    """Three data legs, whether all members are there or not: ext4 is right, and the array is what is told."""
+    host = Host()
+    there = host.pair(width - degraded, limits=K4)
+    md = host.mapped(
+        "", [Segment(0, 8 * GIB, kind, 512 * KIB, tuple((disk, MIB) for disk in there), width, degraded)], kind="md", name="md0"
+    )
+    host.ext4(md, "x", 128, 384)
+    found = view(host.seen, md).findings
+    assert [(one.layer, one.name) for one in found if one.level == "error"] == ([("raid", "md0")] if degraded else [])
+    assert all("%d of its %d members" % (degraded, width) in one.found and "mdadm --detail /dev/md0" in one.wanted for one in found if one.layer == "raid")
+
+
+def test_a_mirror_of_lvm_that_has_lost_a_leg():
+    host = Host()
+    lv = host.mapped("v-data", [Segment(0, GIB, "raid1", 0, ((host.pair(1, limits=K4)[0], MIB),), 2, 1)])
+    host.ext4(lv, "x")
+    assert [(one.level, one.name) for one in view(host.seen, lv).findings if one.layer == "raid"] == [("error", "v-data")]
+
+
 @pytest.mark.parametrize(
     "kind, count, expected", [("raid0", 4, 4), ("striped", 3, 3), ("raid5", 4, 3), ("raid4", 4, 3), ("raid6", 6, 4), ("raid10", 4, 2), ("raid5", 1, 1)]
 )
