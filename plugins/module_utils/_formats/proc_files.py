@@ -38,15 +38,22 @@ def parse_mount_numbers(text: str) -> Dict[int, Tuple[str, str]]:
     return {int(words[0]): (words[2], unescape(words[4])) for words in rows if len(words) >= 6 and words[0].isdigit()}
 
 
-def parse_btrfs_mounts(text: str) -> List[Tuple[str, Mount]]:
-    """Mounts of Btrfs in mountinfo, which have a device number of no device: (the device that the kernel names, the mount without a number)."""
+_SEVERAL = ("btrfs", "bcachefs")  # may lie on several devices; their mounts have a device number of no device, or that of the first one
+
+
+def parse_mounts_of_several(text: str) -> List[Tuple[str, Mount]]:
+    """Mounts in mountinfo of filesystems that may lie on several devices: (a device that is named, the mount without a number), for each of them.
+
+    Btrfs names one device, bcachefs all of them with colons between.
+    """
     found = []
     for line in text.split("\n"):
         left, dash, right = line.partition(" - ")
         words, behind = left.split(" "), right.split(" ")
-        if dash and len(words) >= 6 and len(behind) >= 3 and behind[0] == "btrfs":
+        if dash and len(words) >= 6 and len(behind) >= 3 and behind[0] in _SEVERAL:
             options = tuple(dict.fromkeys(words[5].split(",") + behind[2].split(",")))
-            found.append((unescape(behind[1]), Mount("", unescape(words[4]), "btrfs", options)))
+            mount = Mount("", unescape(words[4]), behind[0], options)
+            found += [(unescape(source), mount) for source in (behind[1].split(":") if behind[0] == "bcachefs" else [behind[1]])]
     return found
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import share_ssd
 
 # How the model begins, with a SCSI vendor before it → who makes the disk.
 _MODELS: Tuple[Tuple[str, str], ...] = (
@@ -38,6 +39,15 @@ _MODELS: Tuple[Tuple[str, str], ...] = (
     ("Alibaba Cloud Elastic Block Storage", "Alibaba Cloud"),
 )
 
+# Whose NVMe controller carries disks that have nothing to do with each other, one a namespace. QEMU's is not among them: a controller with several
+# namespaces there is a model of one SSD; where it is not, the operator says so, by accept: [shared_controller].
+_SEVERAL = (
+    "Azure",  # learn.microsoft.com, "Remote NVMe disks": all remote data disks of a VM are namespaces of one controller
+    "Google",  # guest-configs, google_nvme_id: persistent disks, and local SSDs of 375 GB, are namespaces of one nvme_card
+    "VMware",  # vSphere, "Add an NVMe controller": up to 64 virtual disks a controller
+    "VirtualBox",  # VBoxManage storagectl --portcount: up to 255 disks a controller
+)
+
 
 def maker_of_virtual(node: Node) -> str:
     """Who makes a virtual disk; empty for one that is physical, or not known."""
@@ -47,3 +57,8 @@ def maker_of_virtual(node: Node) -> str:
         return "Xen"
     model = " ".join(node.identity.model.split())
     return next((maker for begin, maker in _MODELS if model.startswith(begin)), "")
+
+
+def on_one_ssd(one: Node, other: Node) -> bool:
+    """Whether two disks are namespaces of one SSD. A virtual controller that carries many disks says nothing of what lies behind them."""
+    return share_ssd(one.identity, other.identity) and maker_of_virtual(one) not in _SEVERAL

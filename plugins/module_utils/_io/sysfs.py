@@ -181,13 +181,21 @@ def bcache_backing(name: str) -> str:
     return os.path.basename(os.path.dirname(os.path.realpath(at))) if os.path.exists(at) else ""
 
 
-def read_btrfs(names: Mapping[str, str]) -> List[Tuple[str, ...]]:
-    """The devices of each Btrfs that the kernel knows, in the order of their names (Documentation/ABI/testing/sysfs-fs-btrfs)."""
-    found = []
-    for path in sorted(glob.glob("/sys/fs/btrfs/*-*/devices")):
-        members = tuple(names[name] for name in sorted(os.listdir(path)) if name in names)
-        found += [members] if members else []
-    return found
+# Where the kernel lists the devices of a filesystem that is in use and may have several. Each path is a link to the directory of a block device.
+_MEMBERS = (
+    "/sys/fs/btrfs/*-*/devices/*",  # Documentation/ABI/testing/sysfs-fs-btrfs
+    "/sys/fs/bcachefs/*-*/dev-*/block",  # fs/bcachefs/super.c, bch2_dev_sysfs_online()
+)
+
+
+def read_members(names: Mapping[str, str]) -> List[Tuple[str, ...]]:
+    """The devices of each Btrfs and bcachefs that the kernel has in use, in the order of their names."""
+    found: Dict[str, List[str]] = {}
+    for path in sorted(path for pattern in _MEMBERS for path in glob.glob(pattern)):
+        name = os.path.basename(os.path.realpath(path))
+        if name in names:
+            found.setdefault(os.path.dirname(os.path.dirname(path)), []).append(names[name])  # the directory of the filesystem
+    return [tuple(members) for members in found.values()]
 
 
 _NEAR_2 = 0x102  # two copies side by side, md(4) and mdadm's layout of raid10

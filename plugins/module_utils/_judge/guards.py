@@ -6,9 +6,10 @@ from __future__ import annotations
 from typing import Any, Callable, Iterable, List, Mapping, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.virtual_disks import on_one_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons import Reason, unreadable_reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import is_placeholder, share_ssd, stable_wwid
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import is_placeholder, stable_wwid
 
 # --- the guards ------------------------------------------------------------------------------------
 # Each is a pure function from the observation and a device to the reasons against it, and has a name of its own. The tuples
@@ -84,7 +85,7 @@ def guard_one_ssd(seen: Observation, node: Node) -> List[Reason]:
         other.name
         for other in seen.nodes.values()
         if other.kind == "disk" and other.identity.transport == "nvme" and other.identity.nsid == mine.nsid and other.identity.wwid != mine.wwid
-        and other.identity.controller != mine.controller and share_ssd(other.identity, mine) and stable_wwid(other.identity)
+        and other.identity.controller != mine.controller and on_one_ssd(other, node) and stable_wwid(other.identity)
     ]  # fmt: skip
     if not others:
         return []
@@ -98,6 +99,9 @@ def guard_mounted(seen: Observation, node: Node) -> List[Reason]:
         for mount in seen.mounted(one.devno):
             where = "" if mount.here else " in another mount namespace"
             reasons.append(Reason("mounted", "%s is mounted on %s%s" % (one.name, mount.target, where), "unmount it if it may be used"))
+        if one.devno in seen.members and not seen.mounted(one.devno):  # the kernel lists them while it is mounted, wherever that is
+            text = "%s is one of %d devices of a filesystem that the kernel has in use" % (one.name, len(seen.members[one.devno]))
+            reasons.append(Reason("mounted", text, "unmount that filesystem if it may be used"))
     return reasons
 
 

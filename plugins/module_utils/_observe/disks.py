@@ -31,13 +31,17 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions i
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import ask_drive
 
 
-def read_btrfs_mounts(seen: Observation, names: Mapping[str, str], process: str) -> None:
-    """The mounts of Btrfs that a process sees, each on all of its devices, and which devices belong together."""
-    for members in sysfs.read_btrfs(names):
+def read_mounts_of_several(seen: Observation, names: Mapping[str, str], process: str) -> None:
+    """The mounts that a process sees of filesystems on several devices, each on all of these, and which devices belong together."""
+    for members in sysfs.read_members(names):
         seen.members.update((devno, members) for devno in members)
-    for source, mount in proc_files.parse_btrfs_mounts(sysfs.read_text("/proc/%s/mountinfo" % process)):
+    there = {(mount.devno, mount.target) for mount in seen.mounts}
+    for source, mount in proc_files.parse_mounts_of_several(sysfs.read_text("/proc/%s/mountinfo" % process)):
         devno = devno_of_path(source, names)
-        seen.mounts += [mount._replace(devno=one) for one in seen.members.get(devno, (devno,)) if one]
+        for member in seen.members.get(devno, (devno,)):
+            if member and (member, mount.target) not in there:
+                there.add((member, mount.target))
+                seen.mounts.append(mount._replace(devno=member))
 
 
 def follow_bcache(seen: Observation, names: Mapping[str, str]) -> None:

@@ -19,10 +19,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks impor
     disks_to_look_at,
     find_named_devices,
     follow_bcache,
-    read_btrfs_mounts,
     read_device,
     read_lvm,
     read_maps,
+    read_mounts_of_several,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.host import read_host
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
@@ -48,7 +48,7 @@ def _read(run: Runner, ask: Questions) -> Observation:
         seen.led_to.update((base + link, names[name]) for link, name in sysfs.read_links(base).items() if name in names)
     seen.swaps = [devno for devno in (devno_of_path(path, names) for path in proc_files.parse_swaps(sysfs.read_text("/proc/swaps"))) if devno]
     seen.fstab = proc_files.parse_fstab(sysfs.read_text("/etc/fstab"))
-    read_btrfs_mounts(seen, names, ask.process)
+    read_mounts_of_several(seen, names, ask.process)
     find_named_devices(seen, ask, names)
     read_maps(run, seen)
     follow_bcache(seen, names)

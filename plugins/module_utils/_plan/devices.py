@@ -8,12 +8,13 @@ from typing import Collection, Dict, List, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.virtual_disks import on_one_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import erase as judge_erase
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards, unfinished_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.link import judge_links
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reasons import Reason
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import identity, ownership
+from ansible_collections.plumbline.ssd.plugins.module_utils._model import ownership
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import ASSUMED
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import is_for
@@ -218,7 +219,7 @@ def _check_controllers(plan: StackPlan, seen: Observation) -> None:
     ssds: List[List[Node]] = []
     for node in (seen.nodes[leg.devno] for leg in plan.legs):
         if node.identity.transport == "nvme" and node.identity.controller:
-            same = next((nodes for nodes in ssds if any(identity.share_ssd(node.identity, other.identity) for other in nodes)), None)
+            same = next((nodes for nodes in ssds if any(on_one_ssd(node, other) for other in nodes)), None)
             if same is None:
                 ssds.append([node])
             else:

@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Seq
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.virtual_disks import on_one_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, discard, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio as measure_fio
@@ -30,7 +31,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import find_fio, run_fio, told_if_gone
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.session import resolve
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import share_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import levels_below
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import read_drive_links
@@ -82,7 +82,7 @@ def find_drives(seen: Observation, device: str, incumbent: str, wanted: Options)
         for mine in disks_below(seen, found[0]):
             for other in disks_below(seen, found[1]):
                 alike = bool(mine.identity.key) and mine.identity.key == other.identity.key
-                if mine.devno == other.devno or alike or share_ssd(mine.identity, other.identity):
+                if mine.devno == other.devno or alike or on_one_ssd(mine, other):
                     raise PlumblineError(
                         "incumbent: %s lies on the same drive as %s (%s); wanted another one" % (incumbent, device, node_path(other)),
                     )

@@ -319,8 +319,16 @@ def test_a_raid_that_begins_behind_its_reserved_space():
 
 def test_mounts_of_btrfs():
     text = "40 1 0:33 /@ /srv rw,noatime shared:1 - btrfs /dev/sdb1 rw,space_cache\n41 1 8:1 / /x rw - ext4 /dev/sda1 rw\n42 1 0:5 / /dev rw - devtmpfs udev rw"
-    ((source, mount),) = proc_files.parse_btrfs_mounts(text)
+    ((source, mount),) = proc_files.parse_mounts_of_several(text)
     assert source == "/dev/sdb1" and (mount.target, mount.fstype, mount.options) == ("/srv", "btrfs", ("rw", "noatime", "space_cache"))
+
+
+def test_mounts_of_bcachefs():
+    """All of its devices are named, and the number may be that of one of them."""
+    for number in ("0:51", "8:16"):
+        found = proc_files.parse_mounts_of_several("43 1 %s / /pool rw,relatime - bcachefs /dev/sdb:/dev/sdc:/dev/sdd rw,replicas=2" % number)
+        assert [source for source, _mount in found] == ["/dev/sdb", "/dev/sdc", "/dev/sdd"]
+        assert {(mount.target, mount.fstype) for _source, mount in found} == {("/pool", "bcachefs")}
 
 
 def test_the_layouts_of_an_lv_in_pieces():

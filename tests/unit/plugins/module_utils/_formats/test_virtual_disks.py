@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.virtual_disks import maker_of_virtual
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.virtual_disks import maker_of_virtual, on_one_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
@@ -39,3 +39,22 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity impo
 def test_makers(name, transport, model, maker):
     node = Node("8:0", name, "disk", 1 << 30, Limits(512), identity=Identity(transport=transport, model=model))
     assert maker_of_virtual(node) == maker
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("SAMSUNG MZQL21T9HCJR-00A07", True),
+        ("QEMU NVMe Ctrl", True),
+        ("Amazon EC2 NVMe Instance Storage", True),
+        ("MSFT NVMe Accelerator v1.0", False),
+        ("nvme_card", False),
+        ("VMware Virtual NVMe Disk", False),
+    ],
+)
+def test_a_controller_is_a_medium_where_it_is_no_virtual_one(model, expected):
+    one, other = (
+        Node("259:%d" % number, "nvme1n%d" % number, "disk", 1 << 30, Limits(512), identity=Identity(transport="nvme", model=model, controller="nvme1"))
+        for number in (2, 3)
+    )
+    assert on_one_ssd(one, other) is expected

@@ -93,3 +93,23 @@ def test_who_asks_udev_for_a_name(monkeypatch):
     assert sysfs.claims_of_link("/dev/disk/by-id/none") == ()
     records = {r"/run/udev/links/\x2fdisk\x2fby-id\x2fold": ["b8:0", "b8:16"]}  # as systemd 247 writes it
     assert sysfs.claims_of_link("/dev/disk/by-id/old") == ("8:0", "8:16")
+
+
+def test_the_devices_of_filesystems_in_use(monkeypatch, tmp_path):
+    """Of Btrfs and bcachefs, as the kernel lays them out: links to the directories of block devices."""
+    for link, device in {
+        "btrfs/5a1b-77/devices/sdb": "sdb", "btrfs/5a1b-77/devices/sdc1": "sdc/sdc1", "btrfs/features/raid1c34": "",
+        "bcachefs/9f-1/dev-0/block": "sdd", "bcachefs/9f-1/dev-1/block": "sde", "bcachefs/9f-1/internal/x": "", "bcachefs/9f-1/dev-2/label": "",
+    }.items():  # fmt: skip
+        path = tmp_path / link
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if device:
+            (tmp_path / "block" / device).mkdir(parents=True, exist_ok=True)
+            path.symlink_to(tmp_path / "block" / device)
+        else:
+            path.touch()
+    monkeypatch.setattr(sysfs, "_MEMBERS", tuple(pattern.replace("/sys/fs", str(tmp_path)) for pattern in sysfs._MEMBERS))
+    names = {"sdb": "8:16", "sdc1": "8:33", "sdd": "8:48", "sde": "8:64"}
+    assert sorted(sysfs.read_members(names)) == [("8:16", "8:33"), ("8:48", "8:64")]
+    del names["sde"]
+    assert ("8:48",) in sysfs.read_members(names)

@@ -69,6 +69,7 @@ ROWS = {
         (lambda h: h.mount(DISK, "/x"), "mounted", "nvme0n1 is mounted on /x"),
         (lambda h: h.mount(DISK, "/x", here=False), "mounted", "in another mount namespace"),
         (lambda h: part(h, lambda one, devno: one.mount(devno, "/x")), "mounted", "nvme0n1p1 is mounted on /x"),
+        (lambda h: h.seen.members.update({DISK: ("8:0", DISK)}), "mounted", "nvme0n1 is one of 2 devices of a filesystem that the kernel has in use"),
     ],
     "guard_swap": [
         (lambda h: h.seen.swaps.append(DISK), "swap", "nvme0n1 is in use as swap"),

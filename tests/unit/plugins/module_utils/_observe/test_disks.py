@@ -56,3 +56,20 @@ def test_a_link_that_does_not_rest_costs_its_disk_no_reads(read, kind):
     """It stays as it was negotiated, however often the disk of a database is read for it."""
     widths, asked = read(idle=2, kind=kind)
     assert (widths, len(asked)) == ([2], 1)
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+def test_every_device_of_a_filesystem_is_mounted(monkeypatch, numbered):
+    """Once each, whether the kernel gives its mount the number of a device (as bcachefs may) or not."""
+    host = Host()
+    first, second, other = host.disk(), host.disk(), host.disk()
+    names = {node.name: devno for devno, node in host.seen.nodes.items()}
+    if numbered:
+        host.mount(first, "/pool")
+    text = "43 1 0:51 / /pool rw - bcachefs /dev/%s:/dev/%s rw" % tuple(host.seen.nodes[devno].name for devno in (first, second))
+    monkeypatch.setattr(disks.sysfs, "read_text", lambda path: text)
+    monkeypatch.setattr(disks.sysfs, "read_members", lambda names: [(first, second)])
+    monkeypatch.setattr(disks, "devno_of_path", lambda path, names: names[path.rsplit("/", 1)[-1]])
+    disks.read_mounts_of_several(host.seen, names, "self")
+    assert sorted((mount.devno, mount.target) for mount in host.seen.mounts) == [(first, "/pool"), (second, "/pool")]
+    assert not host.seen.mounted(other)

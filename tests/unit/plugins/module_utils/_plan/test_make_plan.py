@@ -632,6 +632,15 @@ def test_shared_controller_accepted(host):
     assert plan.warnings == ["pgdata: nvme0n1 and nvme1n1 are namespaces of one SSD (nvme1): striping them doubles nothing [accepted: shared_controller]"]
 
 
+@pytest.mark.parametrize("model", ["MSFT NVMe Accelerator v1.0", "nvme_card-pd", "VMware Virtual NVMe Disk", "ORCL-VBOX-NVME-VER12"])
+def test_disks_of_a_virtual_controller_are_no_namespaces_of_one_ssd(model):
+    """All data disks of an Azure machine hang on one controller, which is no medium."""
+    host = Host()
+    devnos = [host.disk(model=model, controller="nvme1", nsid=number) for number in (2, 3)]
+    plan = make_plan(spec(host, devnos), host.seen)
+    assert plan.refusals == [] and actions(plan) == FULL and not any("one SSD" in warning for warning in plan.warnings)
+
+
 def test_unequal_legs_are_a_warning():
     host = Host()
     host.disk(model="A", firmware="1", size=100 * GIB)
