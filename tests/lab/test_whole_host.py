@@ -161,6 +161,7 @@ def test_a_measurement_that_is_killed(scene: Scene) -> None:
     scene.watch.must_be_nothing("a measurement that was killed")
 
 
+@pytest.mark.long(minutes=1)
 def test_health(scene: Scene) -> None:
     scene.run("health", {"plumbline_health": {"gate": "warn"}})
     scene.watch.must_be("health", "first")
@@ -181,6 +182,7 @@ def test_monitor(scene: Scene) -> None:
     scene.watch.must_be("monitor", "taken back", before)
 
 
+@pytest.mark.long(minutes=2)
 def test_write_cache(scene: Scene) -> None:
     off = {"plumbline_stacks": [{**scene.stack, "write_cache": "off"}]}
     before = scene.watch.last

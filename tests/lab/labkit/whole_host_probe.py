@@ -145,22 +145,27 @@ def bare_root() -> None:
     must(libc.mount(b"/", ROOT.encode(), None, 0x1000, None))  # MS_BIND
 
 
+def in_memory() -> tuple[str, ...]:
+    """Filesystems of which all is wanted. From Debian 13 on /tmp is one of them."""
+    return ("/run", "/run/lock", "/dev/shm", *(["/tmp"] if os.path.ismount("/tmp") else []))
+
+
 def tree(old: dict[str, Any], first: bool, inside: list[str]) -> dict[str, Any]:
-    """Every path of the root filesystem, of /run, /run/lock and /dev/shm, and the root of each volume. *inside*: volumes of which all is wanted."""
+    """Every path of the root filesystem and of what lies in memory, and the root of each volume. *inside*: volumes of which all is wanted."""
     fresh = time.time_ns() - FRESH_NS
     found = {}
-    volumes = [target for target in mount_table() if not target.startswith(("/proc", "/sys", "/dev", "/run")) and target != "/"]
+    volumes = [target for target in mount_table() if not target.startswith(("/proc", "/sys", "/dev", "/run")) and target not in ("/", "/tmp")]
     for target in volumes:
         for path, shown, seen in entries(target, target) if target in inside else [(target, "/", os.lstat(target))]:
             name = target + " (mounted)" + shown.rstrip("/")
             found[name] = entry_of(path, name, seen, old.get(name), fresh, first)
-    for base in ("/run", "/run/lock", "/dev/shm"):
+    for base in in_memory():
         for path, shown, seen in entries(base, ""):
             if not shown.startswith((HOME, "/run/plumbline-harness", "/run/plumbline-clean")):
                 found[shown] = entry_of(path, shown, seen, old.get(shown), fresh, first)
     bare_root()
     for path, shown, seen in entries(ROOT, ROOT):
-        if shown not in ("/run", "/dev/shm"):
+        if shown not in in_memory():
             found[shown] = entry_of(path, shown, seen, old.get(shown), fresh, first)
     return found
 
@@ -170,7 +175,7 @@ def as_nobody() -> dict[str, str]:
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
-    here = {os.lstat(place).st_dev for place in ("/", "/run", "/run/lock", "/dev/shm")}
+    here = {os.lstat(place).st_dev for place in ("/", *in_memory())}
     found = {}
     folders = ["/"]
     while folders:
@@ -280,6 +285,9 @@ def storage() -> dict[str, str]:
     with open("/proc/swaps", encoding="utf-8") as handle:
         found.update({"swap " + line.split()[0]: line.split()[2] for line in list(handle)[1:]})
     found.update({"loop " + path.split("/")[3]: value for path, value in readable("/sys/block/loop*/loop/backing_file")})
+    with open("/proc/misc", encoding="utf-8") as handle:
+        if "device-mapper" not in handle.read():  # its module is not loaded, and asking would load it; so there is no map, and nothing of LVM in use
+            return found
     found.update({"map " + line.partition(":")[0]: line.partition(":")[2].strip() for line in said("dmsetup", "table") if ":" in line})
     quiet = ("--nolocking", "--config", 'devices { hints = "none" }')  # no lock and no cache, which are files: this one only looks
     for kind, fields in (("pv", "pv_name,vg_name,pv_size"), ("vg", "vg_name,vg_size,vg_attr,vg_tags"), ("lv", "lv_full_name,lv_size,lv_attr,lv_tags")):
