@@ -6,6 +6,8 @@ from __future__ import annotations
 import multiprocessing
 
 from ansible.plugins.action import ActionBase
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import as_data, line_of, lines_of
 
 
@@ -34,6 +36,10 @@ class HostAction(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
+        try:
+            check_variables([name for name in task_vars or () if name.startswith("plumbline_")])
+        except PlumblineError as fault:  # whichever role it is for: nothing has asked the host yet
+            return {"failed": True, "changed": False, "msg": fault.msg}
         return {**as_data(self.ask(task_vars)), **self.facts()}
 
     def ask(self, task_vars, arguments=None, **more):

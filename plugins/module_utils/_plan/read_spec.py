@@ -25,7 +25,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import De
 
 VARIABLES = (
     *("plumbline_stacks", "plumbline_verify", "plumbline_install", "plumbline_hosts", "plumbline_health", "plumbline_monitor", "plumbline_audit"),
-    *("plumbline_acceptance", "plumbline_acceptance_devices"),
+    *("plumbline_acceptance", "plumbline_acceptance_devices", "plumbline_steady_state"),
 )
 OWN_PREFIX = "plumbline_x_"  # of variables that users compose specs from; nothing here reads them
 LAYOUTS = ("striped", "linear", "separate")

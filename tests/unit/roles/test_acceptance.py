@@ -47,8 +47,11 @@ CASES = {
     ),
     "none": ([], [], {}, True),
     "mistyped": ([], ["/dev/sdb"], {"incumbant": "/dev/sda"}, False),
+    "mistyped_key_of_a_drive": ([], ["/dev/sdb"], {"writes": {"/dev/sdb": {"serail": "S1"}}}, False),
+    "mistyped_drive": ([], ["/dev/sdb"], {"writes": {"/dev/sdc": {"serial": "S1"}}}, False),
     "lying": ([result("perfect")], ["/dev/sdb"], {}, False),
 }
+MISTYPED = {name for name in CASES if name.startswith("mistyped")}
 OPTIONS = {"incumbent": "/dev/sda", "required": ["rand_read_4k_qd64"], "workload": {"read_iops": 1600, "kib": 5}, "blocks": 7}
 
 
@@ -90,7 +93,7 @@ def test_what_fails_the_play(played):
 def test_each_drive_is_called_once_with_the_options(played):
     _code, said, calls, _out = played
     assert {name: [args["device"] for _module, args in found] for name, found in calls.items()} == {
-        name: [] if name == "mistyped" else case[1] for name, case in CASES.items()
+        name: [] if name in MISTYPED else case[1] for name, case in CASES.items()
     }, said
     assert calls["sound/1"] == [["acceptance", {"device": "/dev/sdb", "writes": False, **OPTIONS}]]
     assert calls["slow"] == [["acceptance", {"device": "/dev/sdb", "writes": False}]]
@@ -100,7 +103,7 @@ def test_each_drive_is_called_once_with_the_options(played):
 
 def test_records_and_the_report(played):
     _code, said, _calls, out = played
-    names = {"sound%2F1" if name == "sound/1" else name for name in CASES if name not in ("none", "mistyped")} | {"gone"}
+    names = {"sound%2F1" if name == "sound/1" else name for name in CASES if name not in {"none", *MISTYPED}} | {"gone"}
     assert set(os.listdir(out / "records")) == {name + "-acceptance.json" for name in names}, said
     record = json.loads((out / "records/one_of_two-acceptance.json").read_text())
     assert (record["host"], [one["verdict"] for one in record["acceptance"]]) == ("one_of_two", ["pass", "fail"])

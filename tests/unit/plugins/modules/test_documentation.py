@@ -9,6 +9,7 @@ import os
 
 import pytest
 import yaml
+from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import VARIABLES
 
 HERE = os.path.dirname(__file__)
 FILES = glob.glob(os.path.join(HERE, "..", "..", "..", "..", "plugins", "modules", "*.py"))
@@ -104,3 +105,13 @@ def test_documentation_alone_is_no_module(name):
     module = importlib.import_module("ansible_collections.plumbline.ssd.plugins.modules." + name)
     assert importlib.import_module("ansible_collections.plumbline.ssd.plugins.action." + name).ARGUMENTS
     assert not hasattr(module, "main") and not hasattr(module, "AnsibleModule")
+
+
+def test_each_public_variable_is_an_option_of_a_role():
+    """The roles' argument specs say what there is, and Ansible holds the keys inside against them. Each role refuses a variable that none has."""
+    told = set()
+    for path in glob.glob(os.path.join(HERE, "..", "..", "..", "..", "roles", "*", "meta", "argument_specs.yml")):
+        with open(path, encoding="utf-8") as handle:
+            options = yaml.safe_load(handle)["argument_specs"]["main"]["options"]
+        told.update(name for name in options if name.startswith("plumbline_"))
+    assert told | {"plumbline_hosts"} == set(VARIABLES)  # the latter is the playbooks'
