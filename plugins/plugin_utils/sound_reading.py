@@ -38,7 +38,7 @@ def check_reading(seen: Observation) -> None:
 
 
 def _check_numbers(node: Node) -> None:
-    numbers = [node.size, node.start, *(number for segment in node.segments for number in (segment.start, segment.length, segment.chunk))]
+    numbers = [node.size, node.start, *(number for segment in node.segments for number in (segment.start, segment.length, segment.chunk, segment.width, segment.degraded))]
     if min(numbers) < 0:
         raise PlumblineError(f"{_NO_READING}device {node.devno} has a size, an address or a chunk below 0")
 

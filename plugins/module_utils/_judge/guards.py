@@ -35,7 +35,7 @@ def guard_loop(_seen: Observation, node: Node) -> List[Reason]:
 
 def guard_no_identity(_seen: Observation, node: Node) -> List[Reason]:
     identity = node.identity
-    if identity.test or node.kind == "loop" or stable_wwid(identity) or not is_placeholder(identity.serial):
+    if identity.test or node.kind != "disk" or stable_wwid(identity) or not is_placeholder(identity.serial):
         return []
     told = identity.wwid or identity.serial
     what = "its identity '%s' is a placeholder" % told if told else "it has neither a WWID nor a serial"
@@ -159,8 +159,16 @@ def guard_zoned(_seen: Observation, node: Node) -> List[Reason]:
     return [Reason("zoned", "it is zoned, and takes no write but at the end of what a zone holds", "name another: tables and ext4 write in any order")]
 
 
-def guard_not_a_disk(_seen: Observation, node: Node) -> List[Reason]:
-    return [] if node.kind in ("disk", "loop") else [Reason("not_a_disk", "%s is a %s" % (node.name, node.kind), "name a whole disk")]
+_WHAT = {"part": "a partition", "lvm": "a logical volume", "md": "an md array", "crypt": "an encrypted mapping", "mpath": "a multipath map"}
+
+
+def guard_not_a_disk(seen: Observation, node: Node) -> List[Reason]:
+    if node.kind in ("disk", "loop"):
+        return []
+    disk = seen.nodes.get(node.parent)
+    if not disk:
+        return [Reason("not_a_disk", "%s is %s" % (node.name, _WHAT.get(node.kind, "a device of kind " + node.kind)), "name a whole disk")]
+    return [Reason("not_a_disk", "%s is a partition of %s" % (node.name, disk.name), "name the whole disk, %s" % (seen.link(disk.devno) or disk.path))]
 
 
 def guard_busy(seen: Observation, node: Node) -> List[Reason]:

@@ -16,6 +16,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
 
 
+# How names below /dev/disk/by-id begin that people cannot tell apart (udev, 60-persistent-storage.rules).
+_NUMBERS_ALONE = ("wwn-", "nvme-eui.", "nvme-nvme.", "nvme-uuid.", "scsi-1", "scsi-2", "scsi-3", "scsi-8", "dm-", "lvm-", "md-")
+
+
 class Segment(NamedTuple):
     """A run of a mapped device: *length* bytes from *start* lie on *legs* (device number, first byte there).
 
@@ -338,6 +342,11 @@ class Observation:
             if not below:
                 disks.append(node)
         return disks
+
+    def link(self, devno: str) -> str:
+        """A node's name below /dev/disk/by-id, if it has one: that with model and serial before those that are numbers alone."""
+        links = [link for link, number in self.links.items() if number == devno]
+        return min(links, key=lambda link: (link.startswith(_NUMBERS_ALONE), len(link), link), default="")
 
     def pv(self, devno: str) -> Optional[Pv]:
         for pv in self.lvm.pvs:

@@ -90,6 +90,10 @@ def _named(plan: StackPlan, seen: Observation, device: DeviceName) -> str:
         names = ["%s (%s)" % (seen.nodes[one].name, seen.nodes[one].identity.serial) if one in seen.nodes else one for one in seen.twice_named[device.path]]
         text = "%s: %s is the name of several devices, %s: udev gives it to one of them, and to another next time [identity]; name it otherwise, by its WWID"
         plan.refusals.append(text % (plan.spec.name, device.path, ", ".join(names)))
+    link = seen.link(devno) if devno else ""
+    if link and device.path == seen.nodes[devno].path:
+        text = "%s: device %s is the kernel's name, which another disk may have after the next boot; name it %s"
+        plan.warnings.append(text % (plan.spec.name, device.path, link))
     return devno
 
 

@@ -124,7 +124,7 @@ def node(template, devno, legs, holders=(), chunk=0):
     made = list(template)
     made[:3] = [devno, "dm-" + devno.partition(":")[2], "dm"]
     made[5], made[8], made[9] = "", "t" + devno.partition(":")[2], "u"
-    made[10:13] = [list(holders), list(dict.fromkeys(legs)), [[0, 1 << 30, "striped" if chunk else "linear", chunk, [[leg, 0] for leg in legs]]]]
+    made[10:13] = [list(holders), list(dict.fromkeys(legs)), [[0, 1 << 30, "striped" if chunk else "linear", chunk, [[leg, 0] for leg in legs], 0, 0]]]
     return made
 
 
@@ -149,7 +149,11 @@ def circle(template, _disk):
 
 
 def crowd(template, disk):
-    return {f"250:{n}": node(template, f"250:{n}", [disk]) for n in range(sound_reading.MOST_NODES)}
+    """Without segments: with them there are more members than any reading has, which is told first."""
+    found = {f"250:{n}": node(template, f"250:{n}", [disk]) for n in range(sound_reading.MOST_NODES)}
+    for made in found.values():
+        made[12] = []
+    return found
 
 
 def another_name(template, disk):

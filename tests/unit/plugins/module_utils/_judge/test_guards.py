@@ -187,8 +187,9 @@ def test_holders_anywhere_in_the_tree():
 
 def test_a_partition_is_no_disk():
     host = Host()
-    part = host.part(host.disk(), MIB)
-    assert "not_a_disk" in [reason.name for reason in guards.take_reasons(host.seen, part)]
+    part = host.part(host.disk(serial="ONE"), MIB)
+    (reason,) = guards.take_reasons(host.seen, part)
+    assert reason == ("not_a_disk", "nvme0n1p1 is a partition of nvme0n1", "name the whole disk, nvme-Flash_9000_ONE")
 
 
 @pytest.mark.parametrize(

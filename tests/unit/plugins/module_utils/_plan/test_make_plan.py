@@ -632,6 +632,16 @@ def test_shared_controller_accepted(host):
     assert plan.warnings == ["pgdata: nvme0n1 and nvme1n1 are namespaces of one SSD (nvme1): striping them doubles nothing [accepted: shared_controller]"]
 
 
+def test_a_name_of_the_kernel_is_told_with_the_one_that_lasts():
+    """The name with model and serial, of all that udev gives."""
+    host = Host()
+    host.pair(2)
+    host.seen.links.update({"nvme-eui.000000000000a000": "259:0", "wwn-0x5000": "259:0", "nvme-Flash_9000_SER0000_1": "259:0"})
+    plan = make_plan(spec(host, [], devices=["/dev/nvme0n1", "nvme-Flash_9000_SER0001"]), host.seen)
+    text = "pgdata: device /dev/nvme0n1 is the kernel's name, which another disk may have after the next boot; name it nvme-Flash_9000_SER0000"
+    assert plan.refusals == [] and plan.warnings == [text]
+
+
 @pytest.mark.parametrize("model", ["MSFT NVMe Accelerator v1.0", "nvme_card-pd", "VMware Virtual NVMe Disk", "ORCL-VBOX-NVME-VER12"])
 def test_disks_of_a_virtual_controller_are_no_namespaces_of_one_ssd(model):
     """All data disks of an Azure machine hang on one controller, which is no medium."""
