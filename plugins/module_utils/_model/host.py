@@ -15,7 +15,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
 
-
 # How names below /dev/disk/by-id begin that people cannot tell apart (udev, 60-persistent-storage.rules).
 _NUMBERS_ALONE = ("wwn-", "nvme-eui.", "nvme-nvme.", "nvme-uuid.", "scsi-1", "scsi-2", "scsi-3", "scsi-8", "dm-", "lvm-", "md-")
 
