@@ -38,7 +38,8 @@ def check_reading(seen: Observation) -> None:
 
 
 def _check_numbers(node: Node) -> None:
-    numbers = [node.size, node.start, *(number for segment in node.segments for number in (segment.start, segment.length, segment.chunk, segment.width, segment.degraded))]
+    of_segments = [(segment.start, segment.length, segment.chunk, segment.width, segment.degraded) for segment in node.segments]
+    numbers = [node.size, node.start, *(number for segment in of_segments for number in segment)]
     if min(numbers) < 0:
         raise PlumblineError(f"{_NO_READING}device {node.devno} has a size, an address or a chunk below 0")
 
