@@ -300,12 +300,22 @@ def _of_load(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Found]:
             reasons = [words(reason) for reason in as_list(one.get("reasons"))] if ended else []
             reasons = reasons or [told]
             found += [Found("steady_state", level, "device", device, reason, "a steady state that passes", todo) for reason in reasons]
-    for cell in (cell for one in modules["acceptance"] for cell in dicts(one.get("cells"))):
+    return found + [cell for one in modules["acceptance"] for cell in _of_acceptance(one)]
+
+
+def _of_acceptance(one: Mapping[str, Any]) -> list[Found]:
+    """The cells that decide and did not pass; where none of them says why the drive did not, its own reasons do."""
+    todo, found = CHECKS["acceptance"].todo, []
+    for cell in dicts(one.get("cells")):
         level = OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN)
         if level != OK and cell.get("required") is not False:
             wanted = f"{words(cell.get('wanted'))} {words(cell.get('unit'))}"
             value = f"{words(cell.get('value'))} {words(cell.get('unit'))}"
-            found.append(Found("acceptance", level, "cell", words(cell.get("name")), value, wanted, CHECKS["acceptance"].todo))
+            found.append(Found("acceptance", level, "cell", words(cell.get("name")), value, wanted, todo))
+    level = OF_VERDICT.get(str(one.get("verdict")), UNKNOWN)
+    if not found and _worked(one) and level not in (OK, NONE):
+        reasons = [words(reason) for reason in as_list(one.get("reasons"))] or [words(one.get("verdict"))]
+        found = [Found("acceptance", level, "device", words(one.get("device")), reason, "an acceptance that passes", todo) for reason in reasons]
     return found
 
 

@@ -103,6 +103,8 @@ def test_a_stack_that_is_not_followed_is_not_shown_as_right(blind, words):
         ({"steady_state": {**PICTURE, "state": "interrupted"}}, "steady_state", "unknown", "the run is interrupted"),
         ({"steady_state": [PICTURE, {**STEADY, "verdict": "pass", "reasons": []}]}, "steady_state", "ok", ""),
         ({"acceptance": {"cells": CELLS}}, "acceptance", "error", "1,200 IOPS"),
+        ({"acceptance": {"verdict": "inconclusive", "reasons": ["the host was busy"], "cells": []}}, "acceptance", "unknown", "the host was busy"),
+        ({"acceptance": {"verdict": "inconclusive", "cells": [{"verdict": "pass"}]}}, "acceptance", "unknown", "inconclusive"),
         ({"device_info": {"devices": []}}, "answer", "info", "it has no SSD"),
         ({"device_info": {"devices": [{"name": "sda", "rotational": True}]}}, "answer", "info", "it has no SSD"),
         ({"device_info": {"devices": [{"name": "sda", "rotational": False}]}}, "answer", "ok", ""),
