@@ -40,7 +40,10 @@ CHECKS: Mapping[str, Check] = {
 }
 
 # What to do where the rule of a finding or its layer knows better than its check. Of a device or a stack, what is wanted says it all.
-_TODO_OF_LAYER = {"mount": "", "filesystem": "tune2fs -E stride=…,stripe_width=… sets both, and moves no data.", "device": "", "stack": "", "host": "", "raid": ""}
+_TODO_OF_LAYER = {
+    "filesystem": "tune2fs -E stride=…,stripe_width=… sets both, and moves no data.",
+    **dict.fromkeys(("mount", "device", "stack", "host", "raid"), ""),
+}
 _TODO_OF_RULE = {"unread": "Ask it by hand, with smartctl. The health of a virtual disk can be read on its hypervisor only."}
 _LAYERS = {
     "host": "answer",
