@@ -95,6 +95,7 @@ attributes:
 notes:
   - C(smartctl) of smartmontools 7.1 or newer reads the drives. Without it, NVMe drives are asked by their standard health log, and eMMC by
     sysfs. All other drives are returned as not read.
+  - C(smartctl) says that an NVMe drive failed if any bit of its critical warning is set, heat as well. This module judges the bits.
   - A drive that has two ways to it, by a RAID controller and as a disk of its own, is returned once.
   - Measurements that only read take no lease. Do not call this module while such a measurement runs.
 seealso:
@@ -200,7 +201,8 @@ drives:
       description:
         - C(used_percent) of the rated endurance, in whole percent, and C(source) of that value. C(spare_percent) and C(spare_threshold_percent),
           the spare blocks that are left. C(life_tenths), for eMMC the registers of both memory types (0 undefined, 1 to 10 tenths of the rated
-          life, 11 past it). Null where the drive does not say, or where nobody knows what this model means by its attributes.
+          life, 11 past it). Null where the drive does not say, where nobody knows what it means by its attributes, or where they contradict each
+          other (V(wear_unclear)). ATA attributes count by the names that C(smartctl) has for them in its database of drives.
       type: dict
     temperature_celsius:
       description: The temperature now. Null if not known.

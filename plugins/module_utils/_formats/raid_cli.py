@@ -51,15 +51,19 @@ def _drive(name: str, row: Mapping[str, Any], drive: Mapping[str, Any]) -> Healt
     counters = {ours: state[theirs] for theirs, ours in _COUNTERS.items() if _is_count(state.get(theirs))}
     wwn = said.get("WWN", "").lower()
     temperature = _CELSIUS.match(str(state.get("Drive Temperature")))
+    protocol = {"SATA": "ATA", "SAS": "SCSI", "NVMe": "NVMe"}.get(str(row.get("Intf")), "")
+    passed = _passed(alert, counters)
+    unclear = protocol == "NVMe" and passed is False  # any bit of its critical warning, heat as well, is an alert
     return Health(
         fault="" if alert is not None else "storcli does not say whether the drive flagged an alert",
         source="storcli",
-        protocol={"SATA": "ATA", "SAS": "SCSI", "NVMe": "NVMe"}.get(str(row.get("Intf")), ""),
+        protocol=protocol,
         model=said.get("Model Number", ""),
         serial=said.get("SN", ""),
         firmware=said.get("Firmware Revision", ""),
         wwn=wwid_of("naa." + wwn) if re.fullmatch("[0-9a-f]{16}|[0-9a-f]{32}", wwn) else "",
-        passed=_passed(alert, counters),
+        passed=None if unclear else passed,
+        exception="alert" if unclear else "",
         temperature=int(temperature.group(1)) if temperature else None,
         counters=counters,
         link_speed=_speed(said.get("Link Speed", "")),

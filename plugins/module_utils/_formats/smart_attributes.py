@@ -1,92 +1,192 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the vendors' ATA attributes mean, by model and number. Pure.
+"""What the vendors' ATA attributes mean: by the name that smartctl's database gives them, and by the family where a name has several meanings. Pure.
 
-One number means different things: 177 is wear on a Samsung and the spread of erases on a Seagate; 233 is the life left on an Intel and
-bytes to the flash on a WD. What no row says stays unknown. The meanings are those of smartmontools' drivedb.h and of the vendors' notes.
+A number says nothing: 199 is errors on the cable, and on a Barefoot 3 what the host wrote, in GiB. A unit is one only if the name has it. Sources:
+smartmontools' drivedb.h for names, families and raw formats; beside a row the vendor's document, or the public report. What no row says stays unknown.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Attribute
 
-_GIB, _MIB32 = 1 << 30, 32 << 20
+_GIB, _MIB = 1 << 30, 1 << 20
+_APART = 5  # percent by which two accounts of wear may differ: one is rounded, or a step behind
 
 
-class Meaning(NamedTuple):
-    """*what* is one of: left (percent, used = 100 - it), used (percent), spare (percent left), or the name of a counter.
-
-    *of*: ``value`` (normalised) or ``raw``; *unit*: what a raw count is multiplied by.
-    """
+class Counter(NamedTuple):
+    """Attributes that count the same. *unit*: what a count is multiplied by; *families*: where the names mean that (empty: everywhere)."""
 
     what: str
-    of: str = "value"
+    names: Tuple[str, ...]
     unit: int = 1
+    families: str = ""
 
 
-_LEFT = Meaning("left")
-_SPARE = Meaning("spare")
-_HOST_SECTORS = Meaning("host_bytes_written", "raw", 512)
-_HOST_32MIB = Meaning("host_bytes_written", "raw", _MIB32)
-_HOST_GIB = Meaning("host_bytes_written", "raw", _GIB)
-_FLASH_GB = Meaning("flash_bytes_written", "raw", 10**9)
-_FLASH_32MIB = Meaning("flash_bytes_written", "raw", _MIB32)
-_ERASES = Meaning("mean_erases", "raw")
-_UNSAFE = Meaning("unsafe_shutdowns", "raw")
+COUNTERS = (
+    Counter("reallocated", (
+        "Reallocated_Sector_Ct", "Retired_Block_Count", "Reallocate_NAND_Blk_Cnt", "Reallocated_Block_Count", "Realloc_Flash_Blocks_Ct", "New_Bad_Blk_Count",
+        "New_Bad_Block_Count",
+    )),
+    Counter("reallocated", ("Runtime_Bad_Block",), families="Indilinx Barefoot 3 .*|OCZ Intrepid .*"),
+    # Not Total_Unc_NAND_Reads: beside it a Barefoot 3 counts what its RAID recovered.
+    Counter("uncorrectable_errors", (
+        "Reported_Uncorrect", "Reported_Uncorr_Errors", "Reported_UE_Counts", "Uncorrectable_Error_Cnt", "Uncorrectable_ECC_Ct", "Uncorrectable_Err_Ct",
+        "Uncor_Read_Error_Ct", "UECC_Sector_Count", "Uncorrectable_Sectors", "Total_Unc_Read_Failures",
+    )),
+    # On a WD or SanDisk it counts corrections as well (drivedb.h, "WD Blue / Red / Green SSDs": "Detection/Correction Count").
+    Counter("end_to_end_errors", ("End-to-End_Error", "End-to-End_Error_Count"), families=r"(?!WD |Marvell based SanDisk ).*"),
+    # Not Current_Pending_ECC_Cnt, which goes from 0 to 1 and back on a Crucial MX500 (drivedb.h, "Crucial/Micron Client SSDs").
+    Counter("pending", ("Current_Pending_Sector", "Pending_Sector_Count")),
+    Counter("offline_uncorrectable", ("Offline_Uncorrectable", "Offline_UErr_Media_Scan")),
+    Counter("crc_errors", (
+        "UDMA_CRC_Error_Count", "CRC_Error_Count", "SATA_CRC_Error_Count", "SATA_CRC_Error", "SATA_FIS_CRC_Errors", "SATA_Error_Ct_CRC", "CRC_Errors",
+    )),
+    Counter("unsafe_shutdowns", (
+        "Unsafe_Shutdown_Count", "Unexpect_Power_Loss_Ct", "Unexpect_Power_Loss_Cnt", "Unexpect_Power_Loss", "Unexpected_Power_Loss",
+        "Unexpected_Pwr_Loss_Ct", "Unexpected_Pwr_Loss_Cnt", "Unexpect_PwrLoss_Ct", "Unexpected_Power_Cycle", "Pwr_Cycle_Ct_Unplanned",
+    )),
+    Counter("mean_erases", (
+        "Ave_Block-Erase_Count", "Avg_Block-Erase_Count", "Average_Block-Erase_Ct", "Avg_Write/Erase_Count", "Average_Erase_Count", "Avg_Erase_Count",
+        "Average_PE_Cycles", "Average_PE_Cycles_TLC", "Average_PE_Count", "Avg_Program/Erase_Ct",
+    )),
+    Counter("mean_erases", ("Wear_Leveling_Count",), families="Crucial/Micron RealSSD .*"),
+    Counter("host_bytes_written", ("Host_Writes_32MiB",), 32 * _MIB),
+    Counter("host_bytes_written", ("Host_Writes_MiB",), _MIB),
+    Counter("host_bytes_written", ("Host_Writes_GiB", "Lifetime_Writes_GiB", "Total_Writes_GiB"), _GIB),
+    Counter("host_bytes_written", ("Total_Writes_GB", "Lifetime_Wts_Frm_Hst_GB"), 10**9),
+    # smartctl's default name for 241. Only where the database means it: a Toshiba HK4R counts 32 MiB (smartmontools issue 312), as Dell's Intel does.
+    Counter("host_bytes_written", ("Total_LBAs_Written",), 512, r"Samsung based .*|Crucial/Micron .*|Micron .*|SanDisk based .*"),
+    # Not Flash_Writes_GiB of a Phison: an A400 says 1886 of it beside 7389 GiB from the host.
+    Counter("flash_bytes_written", ("Flash_Writes_32MiB", "NAND_Writes_32MiB"), 32 * _MIB),
+    Counter("flash_bytes_written", ("NAND_Writes_1GiB", "NAND_Writes_GiB", "Total_NAND_Writes_GiB", "Total_NAND_Prog_Ct_GiB"), _GIB),
+    Counter("flash_bytes_written", ("Lifetime_Wts_To_Flsh_GB", "NAND_GB_Written_TLC"), 10**9),
+    Counter("host_pages", ("Host_Program_Page_Count",)),
+    Counter("background_pages", ("Bckgnd_Program_Page_Cnt", "FTL_Program_Page_Count")),
+)  # fmt: skip
 
-# The first pattern that fits the model counts. SK hynix has no row: 177 is wear, spread or "limit met", and 241 GB or NAND GiB, by model.
-# Nor has Lenovo's Intel, where 177 is spread and 231 PHY errors.
-VENDORS: Tuple[Tuple[str, Dict[int, Meaning]], ...] = (
-    (r"SAMSUNG .*|Samsung .*|MZ[0-9A-Z].*", {177: _LEFT, 241: _HOST_SECTORS}),
-    (r"M4-CT.*|C400-MTFD.*", {202: Meaning("used", "raw"), 173: _ERASES}),
-    (
-        r"Micron[_ ].*|MTFD.*|Crucial[_ ].*|CT[0-9]+[A-Z]+[0-9]+.*",
-        {202: _LEFT, 246: _HOST_SECTORS, 173: _ERASES, 247: Meaning("host_pages", "raw"), 248: Meaning("background_pages", "raw")},
-    ),
-    (
-        r"WDC +WDS.*|WD +(Blue|Green|Red) .*|SanDisk.*",
-        {230: Meaning("used", "raw"), 232: _SPARE, 233: _FLASH_GB, 241: _HOST_GIB, 173: _ERASES},
-    ),
-    (r"INTEL SSD.*", {233: _LEFT, 232: _SPARE, 225: _HOST_32MIB, 241: _HOST_32MIB, 174: _UNSAFE}),
-    # Dell's own part names of Intel drives end in R, and in R and a generation.
-    (r"SSDS[A-Z0-9]+[0-9]G[0-9]?R", {245: Meaning("left", "raw"), 225: _HOST_32MIB, 241: _HOST_32MIB, 174: _UNSAFE}),
-    (r"KINGSTON S(A400|V300|UV|KC|EDC|E100).*", {231: _LEFT, 241: _HOST_GIB}),
-    (r"(XA|ZA)[0-9]+[A-Z]+[0-9]+.*|ST[0-9]+F[MNP][0-9]+.*", {231: _LEFT}),
-    (r"(ADATA )?SU[0-9]+.*|TS[0-9]+G(SSD|MTS|MSA).*", {169: _LEFT, 241: _HOST_32MIB}),
-    (r"(?i)innodisk.*", {169: _LEFT, 233: _FLASH_32MIB, 241: _HOST_32MIB}),
+# What counts events may stand in two places, as errors by kind do. Other counters say one thing: two that differ say nothing.
+_EVENTS = ("reallocated", "uncorrectable_errors", "end_to_end_errors", "pending", "offline_uncorrectable", "crc_errors", "unsafe_shutdowns")
+
+
+def _value_left(value: int, raw: Optional[int]) -> Optional[int]:
+    return 100 - value
+
+
+def _value_left_raw_silent(value: int, raw: Optional[int]) -> Optional[int]:
+    return 100 - value if raw in (0, value) else None
+
+
+def _value_and_raw_left(value: int, raw: Optional[int]) -> Optional[int]:
+    """Both say what is left. Firmware where they differ has turned one of them around, and nobody says which."""
+    return 100 - value if raw == value else None
+
+
+def _raw_used(value: int, raw: Optional[int]) -> Optional[int]:
+    """The raw value is what is used, beyond 100 as well, and the value what is left."""
+    return raw if raw is not None and raw <= 255 and value == max(100 - raw, 0) else None
+
+
+def _raw_left(value: int, raw: Optional[int]) -> Optional[int]:
+    """The raw value is what is left, whatever firmware makes of the value: the same, always 100, or what is used. A raw value of 0 may as well say nothing."""
+    return 100 - raw if raw is not None and raw <= 100 and (raw or not value) else None
+
+
+def _hundredths(value: int, raw: Optional[int]) -> Optional[int]:
+    return raw // 100 if raw is not None and raw < 25600 else None
+
+
+def _three_words(value: int, raw: Optional[int]) -> Optional[int]:
+    """By what was written, by erases, and the first again; each percent in the upper byte, hundredths in the lower one. One byte alone is the percent."""
+    if raw is None or raw <= 255:
+        return raw
+    words = [raw >> shift & 0xFFFF for shift in (32, 16, 0)]
+    return words[0] >> 8 if raw < 1 << 48 and words[0] == words[2] and all(word & 0xFF < 100 for word in words) else None
+
+
+def _words_or_hundredths(value: int, raw: Optional[int]) -> Optional[int]:
+    """Some firmware writes those words as hundredths alone: known while both readings come to the same."""
+    used = _three_words(value, raw) if raw is not None and raw > 255 else None
+    return used if raw is not None and used == (raw & 0xFFFF) // 100 else None
+
+
+class Life(NamedTuple):
+    """An attribute that says how worn a drive is. *used*: (value, raw) → percent used, None where they do not fit together."""
+
+    name: str
+    families: str
+    used: Callable[[int, Optional[int]], Optional[int]]
+
+
+LIVES = (
+    Life("Wear_Leveling_Count", "Samsung based .*", _value_left),  # Samsung, "SMART attributes" (2016): the value; raw is erases. Not 177 of others
+    Life("Media_Wearout_Indicator", "Intel.*|Lenovo OEM Intel .*", _value_left),  # Intel, product specifications: 233, from 100 to 1
+    Life("Percent_Life_Remaining", "Dell Certified Intel .*", _raw_left),  # smartctl_exporter, SSDSCKJB240G7R
+    Life("Percent_Lifetime_Remain", "Crucial/Micron .*|Micron .*", _raw_used),  # Micron, tnfd22: the value is max(100 - raw, 0)
+    Life("Percent_Lifetime_Used", "Crucial/Micron .*", _raw_used),
+    Life("Perc_Rated_Life_Used", "Crucial/Micron .*", _raw_used),
+    # Value and raw: 98 and 98, 100 and 74 beside 808 of 3000 erases (smartctl_exporter), 14 and 86 beside the vendor's 87 % (CrystalDiskInfo issue 178).
+    Life("SSD_Life_Left", "Phison .*|Silicon Motion .*", _raw_left),
+    # 100 and 96 beside 132 of 3000 erases (smartctl_exporter), 93 and 93, 0 and 0 of a drive that is used up (check_smart issue 96).
+    Life("Remaining_Lifetime_Perc", "Silicon Motion .*", _raw_left),
+    Life("SSD_Life_Left", "Maxio .*|Kingston SSDNow .*", _value_and_raw_left),
+    Life("Remaining_Lifetime_Perc", "Innodisk .*|Indilinx Barefoot 3 .*|OCZ Intrepid .*", _value_and_raw_left),
+    Life("SSD_Life_Left", "SandForce .*", _value_left_raw_silent),  # Kingston, MKP_306: the value; 230 is no wear. A Corsair Force LS is a Phison
+    Life("SSD_Life_Left", "Seagate (Nytro SATA|IronWolf).*", _value_left),  # Seagate, product manuals: raw is packed
+    Life("Perc_Write/Erase_Count", "SanDisk based .*", _hundredths),  # telegraf's test data: a U110 with 160
+    Life("Perc_Write/Erase_Count", "Marvell based SanDisk .*", _words_or_hundredths),
+    Life("Media_Wearout_Indicator", "WD .*", _three_words),  # smartmontools-support, March 2021: 0x25060D282506 is 37.06 % in WD's Dashboard
 )
+# The spare blocks that are left, in percent of the value.
+_SPARES = (("Available_Reservd_Space", "Intel.*|WD .*"), ("Perc_Avail_Resrvd_Space", ".*SanDisk .*"))
+
+# Families whose models need no database: the maker makes every controller himself, and the default names are his.
+_MADE_ALONE = (("Samsung based SSDs", r"(?:SAMSUNG )?MZ[0-9A-Z].*|(?:SAMSUNG|Samsung) SSD .*"),)
 
 
 class Wear(NamedTuple):
-    """What the vendor's attributes say: percent used and spare left, from which attribute, and counters."""
+    """What the attributes say: percent used and spare left, from which attribute, and counters.
+
+    *doubt*: why the percent used is not known although an attribute tells of it.
+    """
 
     used: Optional[int]
     used_source: str
     spare: Optional[int]
     counters: Dict[str, int]
+    doubt: str = ""
 
 
-def wear_of(model: str, attributes: Sequence[Attribute]) -> Wear:
-    """Look the attributes of a model up. A percentage that is none says nothing."""
-    meanings = next((known for pattern, known in VENDORS if re.fullmatch(pattern, model)), {})
-    used: Optional[int] = None
-    spare: Optional[int] = None
-    source = ""
-    counters: Dict[str, int] = {}
+def family_of(database: str, model: str) -> str:
+    """The family that smartctl's database has; else that of a maker whose names are known anyhow; empty for a drive that nobody knows."""
+    return database or next((family for family, models in _MADE_ALONE if re.fullmatch(models, model)), "")
+
+
+def wear_of(family: str, attributes: Sequence[Attribute]) -> Wear:
+    """Look the attributes up, by their names. Without a family they are the names that smartctl gives by number, so that nothing is known of wear."""
+    used, source, doubt = _used(family, attributes)
+    spares = [one.value for one in attributes for name, families in _SPARES if one.name == name and re.fullmatch(families, family) and one.value <= 100]
+    return Wear(used, source, spares[0] if len(set(spares)) == 1 else None, _counters(family, attributes), doubt)
+
+
+def _used(family: str, attributes: Sequence[Attribute]) -> Tuple[Optional[int], str, str]:
+    """(percent used, from where, why it is not known)"""
+    rows = [(one, row) for one in attributes for row in LIVES if one.name == row.name and re.fullmatch(row.families, family) and one.value <= 100]
+    found = [row.used(one.value, one.raw) for one, row in rows]
+    known = [used for used in found if used is not None]
+    if len(known) < len(found) or (known and max(known) - min(known) > _APART):
+        return None, "", "; ".join("%d %s has the value %d and the raw value %s" % (one.id, one.name, one.value, one.raw) for one, _row in rows)
+    return (known[0], "attribute %d" % rows[0][0].id, "") if known else (None, "", "")
+
+
+def _counters(family: str, attributes: Sequence[Attribute]) -> Dict[str, int]:
+    found: Dict[str, List[Tuple[int, int]]] = {}
     for one in attributes:
-        meaning = meanings.get(one.id)
-        found = None if meaning is None else one.raw if meaning.of == "raw" else one.value
-        if meaning is None or found is None:
-            continue
-        if meaning.what in ("left", "used", "spare"):
-            if found > (255 if meaning.what == "used" else 100):
-                continue
-            if meaning.what == "spare":
-                spare = found
-            elif used is None:
-                used, source = (found if meaning.what == "used" else 100 - found), "attribute %d" % one.id
-        else:
-            counters[meaning.what] = found * meaning.unit
-    return Wear(used, source, spare, counters)
+        for row in COUNTERS:
+            if one.name in row.names and one.counted is not None and (not row.families or re.fullmatch(row.families, family)):
+                found.setdefault(row.what, []).append((one.counted * row.unit, row.unit))
+    highest = {what: max(count for count, _unit in counts) for what, counts in found.items()}
+    agree = {what: highest[what] - min(count for count, _unit in counts) <= max(unit for _count, unit in counts) for what, counts in found.items()}
+    return {what: count for what, count in highest.items() if what in _EVENTS or agree[what]}

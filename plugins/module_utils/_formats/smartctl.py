@@ -11,7 +11,7 @@ import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smart_attributes import wear_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smart_attributes import family_of, wear_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Attribute, Health
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import wwid_of
 
@@ -33,15 +33,6 @@ _NVME = {
     "hot_minutes": "warning_temp_time",
     "critical_minutes": "critical_comp_time",
     "busy_minutes": "controller_busy_time",
-}
-# The attributes that mean one thing everywhere, by raw value.
-_ATA = {
-    5: "reallocated",
-    184: "end_to_end_errors",
-    187: "uncorrectable_errors",
-    197: "pending",
-    198: "offline_uncorrectable",
-    199: "crc_errors",
 }
 
 
@@ -187,8 +178,14 @@ def _nvme(found: Mapping[str, Any], said: Health) -> Health:
         for result in [_number(row, "self_test_result", "value")]
         if _number(row, "self_test_code", "value") == 2 and result in (0, 5, 6, 7)
     ]
+    warnings = (_number(log, "critical_warning", below=256), _number(found, "smart_status", "nvme", "value", below=256), 0 if said.passed else None)
+    warning = next((one for one in warnings if one is not None), None)
+    # passed is smartctl's own summary, that no bit of the warning is set (nvmeprint.cpp), as bit 3 of what it ends with. It adds nothing but a contradiction.
+    contradicted = warning == 0 and (said.passed is False or said.exit_bits & FAILED)
     return said._replace(
-        critical_warning=_number(log, "critical_warning", below=256),
+        passed=None,
+        exit_bits=said.exit_bits & ~FAILED,
+        critical_warning=None if contradicted else warning,
         spare=_number(log, "available_spare", below=101),
         spare_threshold=_number(log, "available_spare_threshold", below=101),
         used=_number(log, "percentage_used", below=256),
@@ -205,7 +202,13 @@ def _scsi(found: Mapping[str, Any], said: Health) -> Health:
     if used is None:
         used = _number(found, "endurance_used", "current_percent", below=256)
     counts = counted(reallocated=_number(found, "scsi_grown_defect_list"), media_errors=sum(known) if known else None)
+    asc, ascq = (_number(found, "smart_status", "scsi", key, below=256) for key in ("asc", "ascq"))
+    exception = "" if asc is None or ascq is None else "%02x%02x" % (asc, ascq)
     return said._replace(
+        # False is smartctl's own summary: that any exception is reported, of heat as well as of failure (scsiprint.cpp). The exception itself is judged.
+        passed=None if exception else said.passed,
+        exit_bits=said.exit_bits & ~FAILED if exception else said.exit_bits,
+        exception=exception,
         used=used,
         used_source="page 11h" if used is not None else "",
         counters={**said.counters, **counts},
@@ -225,7 +228,8 @@ def _scsi_self_test(found: Mapping[str, Any]) -> Optional[bool]:
 
 def _ata(found: Mapping[str, Any], said: Health) -> Health:
     attributes = _attributes(found)
-    wear = wear_of(said.model, attributes)
+    family = family_of(_text(found, "model_family"), said.model)
+    wear = wear_of(family, attributes)
     statistics = {
         (_number(page, "number"), _number(row, "offset")): _number(row, "value")
         for page in _list(found, "ata_device_statistics", "pages")
@@ -238,7 +242,6 @@ def _ata(found: Mapping[str, Any], said: Health) -> Health:
     sectors = statistics.get((1, 24))  # ACS-4 9.5.4, Logical Sectors Written
     written = None if sectors is None else sectors * (_number(found, "logical_block_size", above=0) or 512)
     counts = counted(
-        **{_ATA[one.id]: one.raw for one in attributes if one.id in _ATA},
         **{name: count for name, count in wear.counters.items() if name != "host_bytes_written"},
         host_bytes_written=wear.counters.get("host_bytes_written") if written is None else written,
         error_log_entries=_first(found, "ata_smart_error_log", ("extended", "summary"), "count"),
@@ -246,6 +249,8 @@ def _ata(found: Mapping[str, Any], said: Health) -> Health:
     return said._replace(
         used=wear.used if used is None else used,
         used_source=wear.used_source if used is None else "device statistics",
+        wear_doubt=wear.doubt if used is None else "",
+        named=bool(family or _number(found, "rotation_rate")),  # smartctl's default names are those of hard disks
         spare=wear.spare,
         counters={**said.counters, **counts},
         attributes=attributes,
@@ -266,7 +271,7 @@ def _attributes(found: Mapping[str, Any]) -> Tuple[Attribute, ...]:
             continue
         prefail = _flag(row, "flags", "prefailure") is True
         failing = _text(row, "when_failed") == "now" or (0 < thresh < 254 and 0 < value <= thresh)  # ACS-2: 0, 254 and 255 are no values
-        rows.append(Attribute(number, _text(row, "name"), value, thresh, None if raw in _FILLERS else raw, prefail, failing))
+        rows.append(Attribute(number, _text(row, "name"), value, thresh, None if raw in _FILLERS else raw, prefail, failing, _text(row, "raw", "string")))
     return tuple(rows)
 
 

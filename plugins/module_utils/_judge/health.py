@@ -18,6 +18,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health 
 _HOT = 70  # degrees Celsius, where the drive names no limit of its own
 _WEAR_WARN, _WEAR_END, _DAYS_WARN = 80, 100, 365  # percent, percent, days
 _REPLACE = "replace the drive; its stack has no mirror, so copy first what you need"
+_GUESSED = ", if its attributes mean what they usually do: smartctl's database does not have this drive"
+_PLAN_IT = "order a replacement; no data is lost, and the swap can be planned"
 
 
 class DriveUse(NamedTuple):
@@ -85,7 +87,7 @@ def judge_health(drive: Health, now: int, use: DriveUse = NO_USE, history: Seque
     case = Case(drive, use, growth, recent, bool(history), project(drive, now, history, use.rated_bytes), advisories)
     problems = [problem for rule in RULES for problem in rule(case)]
     failing = True if any(one.failing for one in problems) else _said_healthy(drive)
-    if failing is None and not any(one.level == WARNING for one in problems):
+    if failing is None and not any(one.level in (WARNING, ERROR) for one in problems):
         problems.append(Problem("no_verdict", INFO if drive.virtual else WARNING, "the drive gives no verdict on itself", "one"))
     problems.sort(key=lambda one: LEVELS.index(one.level))
     return HealthVerdict(failing, worst_level([one.level for one in problems]), tuple(problems), case.projection, growth, recent)
@@ -105,7 +107,10 @@ def _said_healthy(drive: Health) -> Optional[bool]:
     """False where the drive itself said that it does not fail; else None."""
     if drive.protocol == "eMMC":
         return False if drive.pre_eol in (1, 2) and any(drive.life) and max(drive.life) <= 10 else None
-    return False if drive.passed is True or (drive.passed is None and drive.critical_warning == 0) else None
+    if drive.critical_warning is not None:
+        worn = _UNRELIABLE if _only_worn(drive) else 0
+        return None if drive.critical_warning & ~(_SOUND | worn) else False
+    return False if drive.passed is True else None
 
 
 # --- the rules: each yields what it finds ----------------------------------------------------------------
@@ -119,6 +124,22 @@ _WARNING_BITS = (
     ("backup_failed", WARNING, False, "the backup of the volatile memory (its capacitors) has failed"),
     ("memory_region", WARNING, False, "the persistent memory region is read-only or unreliable"),
 )
+_UNRELIABLE = 1 << 2
+# The bits beside which a drive says itself that it does not fail. One that is not known is none of them.
+_SOUND = sum(1 << bit for bit, row in enumerate(_WARNING_BITS) if not row[2])
+
+# What a SCSI drive reports of itself → the same. SPC-6, additional sense codes: 5Dh predicts a failure, 0Bh warns. The first that begins it counts.
+_EXCEPTIONS = (
+    ("5d73", "worn_out", WARNING, False, "the endurance of its media is used up"),
+    ("5d1d", "backup_failed", WARNING, False, "its power-loss protection is about to fail"),
+    ("5dff", "exception", WARNING, False, "a test of its failure prediction"),
+    ("5d", "status", ERROR, True, "it predicts its failure"),
+    *((code, "temperature", WARNING, False, "the temperature is beyond a limit") for code in ("0b01", "0b0a", "0b0b", "0b0c", "0b0d")),
+    ("0b03", "self_test", ERROR, True, "its background self-test failed"),
+    *((code, "backup_failed", WARNING, False, "its cache is not protected against power loss now") for code in ("0b06", "0b07")),
+    ("alert", "exception", WARNING, False, "an alert; the controller does not say which, and heat is one as well"),
+    ("", "exception", WARNING, False, "a warning"),
+)
 
 
 def _status(case: Case) -> Iterator[Problem]:
@@ -129,8 +150,35 @@ def _status(case: Case) -> Iterator[Problem]:
 def _critical_warning(case: Case) -> Iterator[Problem]:
     for bit, (name, level, failing, words) in enumerate(_WARNING_BITS):
         if (case.drive.critical_warning or 0) & 1 << bit:
-            grave = name == "backup_failed" and case.use.trusts_capacitors
-            yield Problem(name, ERROR if grave else level, "critical warning bit %d: %s" % (bit, words), "no warning", failing)
+            if 1 << bit == _UNRELIABLE and _only_worn(case.drive):
+                found = "the rated endurance is used up, and critical warning bit %d says so: its spare is whole, and there is no media error" % bit
+                yield Problem("worn_out", _worn_level(case), found, _PLAN_IT)
+            else:
+                yield Problem(name, _grave(case, name, level), "critical warning bit %d: %s" % (bit, words), "no warning", failing)
+
+
+def _only_worn(drive: Health) -> bool:
+    """A large vendor's firmware sets bit 2 when the rated endurance is used up (smartmontools issue 537). Without loss of data or of spare it says no more."""
+    spare, threshold, used = drive.spare, drive.spare_threshold, drive.used
+    kept = spare is not None and threshold is not None and (spare > threshold > 0 or spare == 100)
+    return kept and used is not None and used >= _WEAR_END and drive.counters.get("media_errors") == 0
+
+
+def _exception(case: Case) -> Iterator[Problem]:
+    code = case.drive.exception
+    if code:
+        name, level, failing, words = next(row[1:] for row in _EXCEPTIONS if code.startswith(row[0]))
+        level = _worn_level(case) if name == "worn_out" else _grave(case, name, level)
+        wanted = _REPLACE if failing else _PLAN_IT if name == "worn_out" else "no warning"
+        yield Problem(name, level, "it reports %s%s" % (words, "" if code == "alert" else " (asc %s, ascq %s)" % (code[:2], code[2:])), wanted, failing)
+
+
+def _grave(case: Case, name: str, level: str) -> str:
+    return ERROR if name == "backup_failed" and case.use.trusts_capacitors else level
+
+
+def _worn_level(case: Case) -> str:
+    return ERROR if case.use.new else WARNING
 
 
 def _spare(case: Case) -> Iterator[Problem]:
@@ -148,20 +196,23 @@ def _attributes_now(case: Case) -> Iterator[Problem]:
 # Errors that took data: counter → words.
 _DATA_ERRORS = {
     "media_errors": "media errors",
-    "uncorrectable_errors": "uncorrectable errors (187)",
-    "end_to_end_errors": "end-to-end errors (184)",
-    "offline_uncorrectable": "sectors that cannot be read (198)",
+    "uncorrectable_errors": "uncorrectable errors",
+    "end_to_end_errors": "end-to-end errors",
+    "offline_uncorrectable": "sectors that cannot be read",
 }
 
 
 def _data_errors(case: Case) -> Iterator[Problem]:
     for name, words in _DATA_ERRORS.items():
         count, grown = case.drive.counters.get(name, 0), case.growth.get(name, 0)
-        if grown > 0:
+        if not case.drive.named and (grown > 0 or (count and not case.compared)):
+            yield Problem(name, WARNING, "%d %s%s" % (count, words, _GUESSED), "none; ask the vendor, or update the database with update-smart-drivedb")
+        elif grown > 0:
             yield Problem(name, ERROR, "%d %s, %d more than in the baseline" % (count, words, grown), _REPLACE, True)
         elif count:
-            level = ERROR if case.use.new else INFO if case.compared else WARNING
-            yield Problem(name, level, "%d %s" % (count, words), "none on a drive to build on" if case.use.new else "none, or no more than the baseline has")
+            new = case.use.new and case.drive.named
+            level = ERROR if new else INFO if case.compared else WARNING
+            yield Problem(name, level, "%d %s" % (count, words), "none on a drive to build on" if new else "none, or no more than the baseline has")
 
 
 def _self_test(case: Case) -> Iterator[Problem]:
@@ -180,8 +231,11 @@ def _firmware(case: Case) -> Iterator[Problem]:
 def _wear(case: Case) -> Iterator[Problem]:
     used = case.drive.used
     if used is not None and used >= _WEAR_WARN:
-        level = ERROR if used >= _WEAR_END and case.use.new else WARNING
+        level = _worn_level(case) if used >= _WEAR_END else WARNING
         yield Problem("wear", level, "%d %% of the rated endurance is used" % used, "less than %d %%; order a replacement" % _WEAR_WARN)
+    if case.drive.wear_doubt:
+        found = "how worn it is cannot be told: %s, and one contradicts the other" % case.drive.wear_doubt
+        yield Problem("wear_unclear", INFO, found, "what the vendor's own tool says")
 
 
 def _days(case: Case) -> Iterator[Problem]:
@@ -201,7 +255,7 @@ def _temperature(case: Case) -> Iterator[Problem]:
 _GROWING = {
     "reallocated": ("reallocated blocks", "none; watch it"),
     "pending": ("pending sectors", "none; watch it"),
-    "crc_errors": ("errors on the cable (199)", "none; replace the cable or the backplane's slot"),
+    "crc_errors": ("errors on the cable", "none; replace the cable or the backplane's slot"),
     "hot_minutes": ("minutes above its warning temperature", "none; look at the air flow"),
     "critical_minutes": ("minutes above its critical temperature", "none; look at the air flow"),
 }
@@ -210,7 +264,8 @@ _GROWING = {
 def _growing(case: Case) -> Iterator[Problem]:
     for name, (words, wanted) in _GROWING.items():
         if case.recent.get(name, 0) > 0:
-            yield Problem(name, WARNING, "%d %s, %d of them new" % (case.drive.counters[name], words, case.recent[name]), wanted)
+            found = "%d %s, %d of them new" % (case.drive.counters[name], words, case.recent[name])
+            yield Problem(name, WARNING, found if case.drive.named else found + _GUESSED, wanted)
 
 
 def _exit_bits(case: Case) -> Iterator[Problem]:
@@ -264,6 +319,7 @@ def _member_link(case: Case) -> Iterator[Problem]:
 RULES: Tuple[Callable[[Case], Iterator[Problem]], ...] = (
     _status,
     _critical_warning,
+    _exception,
     _spare,
     _attributes_now,
     _data_errors,

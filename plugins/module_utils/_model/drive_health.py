@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -10,7 +11,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity impo
 
 
 class Attribute(NamedTuple):
-    """One row of the ATA attribute table. *prefail*: below its threshold the drive expects to fail; *raw*: None for a filler."""
+    """One row of the ATA attribute table. *name*: as smartctl prints it; *prefail*: below its threshold the drive expects to fail; *raw*: None for a filler.
+
+    *text*: the raw value as smartctl prints it, which takes it apart if it has several parts.
+    """
 
     id: int
     name: str
@@ -19,6 +23,15 @@ class Attribute(NamedTuple):
     raw: Optional[int]
     prefail: bool
     failing: bool  # at or below its threshold now
+    text: str = ""
+
+    @property
+    def counted(self) -> Optional[int]:
+        """The raw value if it counts one thing: all of it, or what is before a bracket. Of other parts nobody says which one counts."""
+        if self.raw is None or not self.text or self.text.isdigit():
+            return self.raw
+        plain = re.fullmatch(r"([0-9]{1,15}) \(.*\)", self.text)
+        return int(plain.group(1)) if plain else None
 
 
 class Health(NamedTuple):
@@ -34,13 +47,16 @@ class Health(NamedTuple):
     volume: bool = False  # of a controller, and no drive
     unsupported: bool = False  # the fault will stay: there is no account of its health, or nothing on the host that could ask for it
     virtual: str = ""  # who makes it, if it is a virtual disk
-    passed: Optional[bool] = None  # the drive's own verdict
+    passed: Optional[bool] = None  # the drive's own verdict; NVMe has none but the bits of its critical warning
+    exception: str = ""  # SCSI: what it reports of itself, asc and ascq as four hexadecimal digits; "alert" where a controller does not say which
     exit_bits: int = 0  # of smartctl, bits 2 to 7
     critical_warning: Optional[int] = None  # NVMe, bits
     spare: Optional[int] = None  # percent left
     spare_threshold: Optional[int] = None  # percent
     used: Optional[int] = None  # percent of the rated endurance; whole numbers, above 100 as well
     used_source: str = ""
+    wear_doubt: str = ""  # why that is not known although the drive says something of it
+    named: bool = True  # False: an SSD whose attributes smartctl names by their numbers alone, so that its counters are a guess
     temperature: Optional[int] = None  # degrees Celsius
     temperature_limit: Optional[int] = None  # the drive's own
     counters: Mapping[str, int] = {}

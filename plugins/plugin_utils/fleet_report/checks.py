@@ -54,7 +54,7 @@ _LAYERS = {
     "reserve": "steady_state",
     **dict.fromkeys(DURABILITY, "durability"),
 }
-WEAR_RULES = ("wear", "endurance", "life", "pre_eol", "spare")
+WEAR_RULES = ("wear", "wear_unclear", "worn_out", "endurance", "life", "pre_eol", "spare")
 
 
 def todo_of(check: str, layer: str, rule: str) -> str:

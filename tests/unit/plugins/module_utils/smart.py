@@ -17,6 +17,9 @@ LOG = {
     "power_on_hours": "power_on_hours", "temperature": "temperature_c",
 }  # fmt: skip
 
+# What smartctl's database calls them, of those records that it has.
+FAMILIES = {"intel-s3520-dell-240gb-sata-m2": "Dell Certified Intel S3520 Series SSDs", "samsung-sm843t-240gb-sata": "Samsung based SSDs"}
+
 
 def record(name):
     return next(one for one in RECORDS if one["id"] == name)
@@ -38,6 +41,8 @@ def document(one, **more):
         "serial_number": "S" + one["id"],
         "firmware_version": "FW1",
     }
+    if one["id"] in FAMILIES:
+        found["model_family"] = FAMILIES[one["id"]]
     if one["passed"] is not None:
         found["smart_status"] = {"passed": one["passed"]}
     if one["temperature_c"] is not None:

@@ -359,12 +359,15 @@ def fuzz_smartctl(dice):
     failing = judged(smartctl.parse_smartctl(code, printed, text(dice)))
     if failing is False:
         found = json.loads(printed)
-        log = found.get("nvme_smart_health_information_log") if found["device"]["protocol"] == "NVMe" else None
-        passed = found["smart_status"]["passed"] if isinstance(found.get("smart_status"), dict) and "passed" in found["smart_status"] else None
-        assert passed is True or (
-            not isinstance(passed, bool) and isinstance(log, dict) and log["critical_warning"] == 0 and log["critical_warning"] is not False
-        )
-        assert code >= 0 and not code & 0x1B
+        status = found["smart_status"] if isinstance(found.get("smart_status"), dict) else {}
+        assert code >= 0 and not code & 0x13
+        if found["device"]["protocol"] != "NVMe":
+            assert status["passed"] is True and not code & 8
+            return
+        log, summary = (one if isinstance(one, dict) else {} for one in (found.get("nvme_smart_health_information_log"), status.get("nvme")))
+        bits = [one for one in (log.get("critical_warning"), summary.get("value")) if type(one) is int and 0 <= one < 256]
+        assert not (bits[0] & ~0x32 if bits else status["passed"] is not True)
+        assert (bits and bits[0]) or (status.get("passed") is not False and not code & 8)
 
 
 def fuzz_health_log(dice):

@@ -62,6 +62,8 @@ ROWS = [
     (ATA._replace(passed=None, exit_bits=8), None, (), True, {"status": "error"}),
     (bits(1), None, (), True, {"spare_low": "error"}),
     (bits(2), None, (), False, {"temperature": "warning"}),
+    (bits(2)._replace(passed=None), NEW, (), False, {"temperature": "warning"}),
+    (bits(64), None, (), None, {"no_verdict": "warning"}),
     (bits(4), None, (), True, {"unreliable": "error"}),
     (bits(8), None, (), True, {"read_only": "error"}),
     (bits(16), None, (), False, {"backup_failed": "warning"}),
@@ -89,6 +91,12 @@ ROWS = [
     (counted(NVME, media_errors=0), NEW, (), False, {}),
     *((counted(ATA, **{name: 1}), None, (reading(1, **{name: 0}),), True, {name: "error"}) for name in ("uncorrectable_errors", "end_to_end_errors")),
     (counted(ATA, offline_uncorrectable=1), NEW, (), False, {"offline_uncorrectable": "error"}),
+    (counted(ATA._replace(named=False), offline_uncorrectable=1), NEW, (), False, {"offline_uncorrectable": "warning"}),
+    (counted(ATA._replace(named=False), offline_uncorrectable=1), NEW, (reading(1, offline_uncorrectable=0),), False, {"offline_uncorrectable": "warning"}),
+    (counted(ATA._replace(named=False), offline_uncorrectable=1), NEW, (reading(1, offline_uncorrectable=1),), False, {"offline_uncorrectable": "info"}),
+    (ATA._replace(wear_doubt="231 says two things"), NEW, (), False, {"wear_unclear": "info"}),
+    (ATA._replace(protocol="SCSI", passed=None, exception="5d1d"), TRUSTS, (), None, {"backup_failed": "error"}),
+    (ATA._replace(protocol="SCSI", passed=None, exception="5d73"), NEW, (), None, {"worn_out": "error"}),
     (ATA._replace(self_test_passed=False), None, (), True, {"self_test": "error"}),
     (ATA._replace(used=79), NEW, (), False, {}),
     (ATA._replace(used=80), NEW, (), False, {"wear": "warning"}),
@@ -225,6 +233,6 @@ def test_the_guide_has_every_rule():
     """Rules as the judge names them, in the first cells of the guide's table."""
     root = Path(judge.__file__).parents[3]
     named = set(re.findall(r'Problem\("([a-z_]+)"', (root / "plugins/module_utils/_judge/health.py").read_text(encoding="utf-8")))
-    named |= {*judge._DATA_ERRORS, *judge._GROWING, *(row[0] for row in judge._WARNING_BITS)}
+    named |= {*judge._DATA_ERRORS, *judge._GROWING, *(row[0] for row in judge._WARNING_BITS), *(row[1] for row in judge._EXCEPTIONS)}
     cells = re.findall(r"^   \* - (``.*)$", (root / "docs/docsite/rst/guide_drive_health.rst").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(named) > 30 and named <= set(re.findall("``([a-z_]+)``", " ".join(cells)))
