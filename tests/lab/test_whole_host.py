@@ -41,6 +41,7 @@ class Scene:
         self.harness, self.disks = harness, disks
         self.legs = [disks["p0"], disks["p1"]]
         self.stack = stack(self.legs)
+        self.stack["volumes"][0]["required_by"] = [SERVICE]
         harness.must(f"mkfs.ext4 -q -F {disks['p2'].path}; udevadm settle")
         parts = [leg.part().rsplit("/", 1)[-1] for leg in self.legs]
         self.watch = Watch(
@@ -50,6 +51,7 @@ class Scene:
                 "MOUNT": ["/pl/pgdata0"],
                 "MOUNT_PARENT": ["/pl"],
                 "MOUNT_UNIT": ["pl-pgdata0.mount"],
+                "REQUIRED_BY": [SERVICE],
                 "DISK": [leg.kernel for leg in self.legs],
                 "PARTITION": parts,
             },
@@ -70,8 +72,10 @@ class Scene:
         assert not found["failed"], said(found)
 
 
-# Debian enables the timer; here the run has to do it. And what a run rewrites keeps what its owner has given it.
-OWN = """systemctl disable --quiet --now fstrim.timer
+SERVICE = "fstrim.service"  # stands for a database's; it is there, and does not run
+# Ansible makes its folder with the first task on a host. Debian enables the timer; here the run has to do it. And what a run rewrites keeps what its owner has given it.
+OWN = """rm -rf /root/.ansible
+systemctl disable --quiet --now fstrim.timer
 chgrp adm /etc/fstab /etc/smartd.conf; chmod 0640 /etc/fstab /etc/smartd.conf"""
 NOT_OWN = """systemctl enable --quiet --now fstrim.timer
 chgrp root /etc/fstab /etc/smartd.conf; chmod 0644 /etc/fstab /etc/smartd.conf"""
@@ -213,5 +217,5 @@ def test_taken_apart_by_the_guide(scene: Scene) -> None:
     follow(scene.harness, "volumes", guide="guide_flow", VG=scene.stack["name"], MOUNT="/pl/pgdata0")
     for leg in scene.legs:
         follow(scene.harness, "disk", guide="guide_flow", DISK=f"/dev/disk/by-id/{leg.by_id}")
-    scene.harness.must("udevadm settle; chattr -i /pl/pgdata0; rmdir /pl/pgdata0; rm -f /etc/systemd/system/*.d/50-plumbline-pgdata.conf; udevadm settle")
+    scene.harness.must("udevadm settle; chattr -i /pl/pgdata0; rmdir /pl/pgdata0; rm -f /etc/systemd/system/*.d/50-plumbline-pgdata.conf; systemctl daemon-reload; udevadm settle")
     scene.watch.must_be("provision", "taken apart", scene.base)
