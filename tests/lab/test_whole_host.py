@@ -73,7 +73,8 @@ class Scene:
 
 
 SERVICE = "fstrim.service"  # stands for a database's; it is there, and does not run
-# Ansible makes its folder with the first task on a host. Debian enables the timer; here the run has to do it. And what a run rewrites keeps what its owner has given it.
+# Ansible makes its folder with the first task on a host. Debian enables the timer; here the run has to do it. And what a run rewrites keeps what its
+# owner has given it.
 OWN = """rm -rf /root/.ansible
 systemctl disable --quiet --now fstrim.timer
 chgrp adm /etc/fstab /etc/smartd.conf; chmod 0640 /etc/fstab /etc/smartd.conf"""
@@ -217,5 +218,6 @@ def test_taken_apart_by_the_guide(scene: Scene) -> None:
     follow(scene.harness, "volumes", guide="guide_flow", VG=scene.stack["name"], MOUNT="/pl/pgdata0")
     for leg in scene.legs:
         follow(scene.harness, "disk", guide="guide_flow", DISK=f"/dev/disk/by-id/{leg.by_id}")
-    scene.harness.must("udevadm settle; chattr -i /pl/pgdata0; rmdir /pl/pgdata0; rm -f /etc/systemd/system/*.d/50-plumbline-pgdata.conf; systemctl daemon-reload; udevadm settle")
+    scene.harness.must("udevadm settle; chattr -i /pl/pgdata0; rmdir /pl/pgdata0")
+    scene.harness.must("rm /etc/systemd/system/*.d/50-plumbline-pgdata.conf; systemctl daemon-reload; udevadm settle")
     scene.watch.must_be("provision", "taken apart", scene.base)
