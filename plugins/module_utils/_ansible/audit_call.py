@@ -12,7 +12,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import read
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import host_findings
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import absent_mounts, host_findings
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
@@ -32,7 +32,7 @@ def audit_host(
     def disks_and_stacks() -> Dict[str, Dict[str, Any]]:
         seen = observe(run, Questions(everything=True, prove=False))
         views = [view(seen, devno) for devno in tops(seen, None)]
-        of_host = host_findings(seen)
+        of_host = host_findings(seen) + absent_mounts(seen)
         told = {
             "stacks": [one.as_dict() for one in views],
             "findings": [finding.as_dict() for finding in [found for one in views for found in one.findings] + of_host],

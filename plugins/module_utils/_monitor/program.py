@@ -22,7 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import host_findings
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import absent_mounts, host_findings
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.metrics import HostReading, Proof, failure_text, metrics_text
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
@@ -52,7 +52,7 @@ def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostRead
     means = DriveMeans(shutil.which, settings["timeout"])
     health = read_health(means, nodes, settings, read_options(settings, now), everything=True, keep=True)
     seen = observe(bound_runner(_Host, _TOOL_SECONDS), Questions(everything=True, prove=False, guards=False, process="1"))
-    findings = [*host_findings(seen), *kept_drift(seen, read_kept())]
+    findings = [*host_findings(seen), *absent_mounts(seen), *kept_drift(seen, read_kept())]
     for finding in findings:
         sys.stderr.write("%s: %s\n" % (finding.level, one_line(finding.text)))
     return HostReading(

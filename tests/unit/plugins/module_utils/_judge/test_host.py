@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import host_findings
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation, Part
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import absent_mounts, host_findings
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import FstabEntry, Mount, Observation, Part
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,26 @@ def test_a_folder_of_services_that_only_root_can_enter(owner, mode, wrong):
 
 def test_what_was_not_looked_at_is_no_finding():
     assert host_findings(Observation()) == []
+
+
+OURS = ("noatime", "nofail", "x-systemd.device-timeout=5min")
+
+
+@pytest.mark.parametrize(
+    ("options", "mounts", "wrong"),
+    [
+        (OURS, [], True),
+        (OURS, [("/data", True)], False),
+        (OURS, [("/data", False)], True),  # in another mount namespace
+        (OURS, [("/data/below", True)], True),
+        (("nofail",), [], False),  # a disk that somebody plugs in now and then
+        (("noauto", "x-systemd.device-timeout=5min"), [], False),
+        (("defaults",), [], False),  # the boot stops without it
+    ],
+)
+def test_a_volume_of_fstab_that_is_not_mounted(options, mounts, wrong):
+    seen = Observation(fstab=[FstabEntry("/dev/pgdata/data", "/data", "ext4", options, 0, 2)])
+    seen.mounts = [Mount("253:0", target, "ext4", ("rw",), here) for target, here in mounts]
+    findings = absent_mounts(seen)
+    assert [(one.level, one.layer, one.name) for one in findings] == ([("error", "mount", "/data")] if wrong else [])
+    assert all("systemctl status /data says why" in one.text for one in findings)
