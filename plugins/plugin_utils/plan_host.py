@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import os
 import traceback
+from collections.abc import Mapping
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import printable_result, refused_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_options import PLAN_OPTIONS
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import fault_of, filesystems_of, plan_reading, questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import kind
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.unpacking import unpack
@@ -44,15 +46,35 @@ def plan_host(call, arguments, check_mode=False):
     checked = ArgumentSpecValidator(dict(PLAN_OPTIONS)).validate(arguments)
     if checked.error_messages:
         told = as_data(call("stack_plan", arguments), OF_A_FAILURE)  # it says so as every module does
+        wrong = _of_wrong_type(arguments)
+        if wrong and not told.get("unreachable"):
+            return failure(PlumblineError(wrong))
         return told if told.get("failed") or told.get("unreachable") else failure(PlumblineError("; ".join(checked.error_messages)))
     # Values of a task know where they come from. A plan is of plain ones, as a module gets them.
-    params = json.loads(json.dumps(checked.validated_parameters, default=str))
+    params = _plain(checked.validated_parameters)
     try:
         return _Planner(call, arguments, params, check_mode).plan()
     except Failed as failed:
         return failed.result
     except PlumblineError as fault:
         return failure(fault)
+
+
+def _of_wrong_type(arguments):
+    """What is wrong with a public variable that is not of its type, by the variable's own name; Ansible knows the option of the module."""
+    for name, wanted, words in (("stacks", list, "a list of stacks"), ("verify", Mapping, "a mapping"), ("health", Mapping, "a mapping")):
+        value = _plain(arguments.get(name))
+        if value is not None and not isinstance(value, wanted):
+            return f"plumbline_{name}: found {kind(value)}; wanted {words}"
+        for number, entry in enumerate(value or () if wanted is list else ()):
+            if not isinstance(entry, Mapping):
+                return f"plumbline_{name}[{number}]: found {kind(entry)}; wanted a mapping with name, devices and volumes"
+    return ""
+
+
+def _plain(value):
+    """Values without what Ansible notes of where they come from."""
+    return json.loads(json.dumps(value, default=str))
 
 
 def failure(fault, **more):

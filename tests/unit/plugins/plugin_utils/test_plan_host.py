@@ -241,6 +241,23 @@ def test_a_success_without_an_answer_is_no_plan(answer):
     assert result["msg"] == "what the host returned is no reading of this release: it has no answer; wanted the module of the same release as on the controller"
 
 
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ({"stacks": {"name": "a"}}, "plumbline_stacks: found a mapping; wanted a list of stacks"),
+        ({"stacks": "pgdata"}, "plumbline_stacks: found a string; wanted a list of stacks"),
+        ({"stacks": [{"name": "a"}, "pgdata"]}, "plumbline_stacks[1]: found a string; wanted a mapping with name, devices and volumes"),
+        ({"stacks": [], "verify": "always"}, "plumbline_verify: found a string; wanted a mapping"),
+        ({"stacks": [], "health": ["gate"]}, "plumbline_health: found a list; wanted a mapping"),
+    ],
+)
+def test_a_variable_of_another_type_is_told_by_its_name(arguments, words):
+    result = plan_host.plan_host(lambda module, given: {"failed": True, "msg": "argument 'stacks' is of type dict and we were unable to convert to list"}, arguments)
+    assert result["failed"] and result["msg"] == words
+    gone = {"unreachable": True, "msg": "no route to host"}
+    assert plan_host.plan_host(lambda module, given: gone, arguments)["msg"] == "no route to host"
+
+
 def test_a_failure_tells_what_a_failure_may_tell():
     answer = {"failed": "yes", "msg": "no\x1b]52;c;x\x07", "reasons": ["a\nb", 3], "holder": {"run": "\x9b2J", "more": 1}, "rc": 1}
     answer["module_stderr"] = "x\x1b[2J\ny"
