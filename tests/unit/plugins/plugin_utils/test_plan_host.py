@@ -252,7 +252,8 @@ def test_a_success_without_an_answer_is_no_plan(answer):
     ],
 )
 def test_a_variable_of_another_type_is_told_by_its_name(arguments, words):
-    result = plan_host.plan_host(lambda module, given: {"failed": True, "msg": "argument 'stacks' is of type dict and we were unable to convert to list"}, arguments)
+    of_module = {"failed": True, "msg": "argument 'stacks' is of type dict and we were unable to convert to list"}
+    result = plan_host.plan_host(lambda module, given: of_module, arguments)
     assert result["failed"] and result["msg"] == words
     gone = {"unreachable": True, "msg": "no route to host"}
     assert plan_host.plan_host(lambda module, given: gone, arguments)["msg"] == "no route to host"
