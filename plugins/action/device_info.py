@@ -7,8 +7,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import HostAction
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ReportingAction
 
 
-class ActionModule(HostAction):
-    """All of it is the module's."""
+class ActionModule(ReportingAction):
+    """Prints the disks as a spec names them; all else about them is in the result."""
+
+    def report_of(self, result):
+        return result.get("names")

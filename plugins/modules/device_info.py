@@ -53,6 +53,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+names:
+  description:
+    - The disks as a spec names them, a line each, to be pasted below C(devices). They are printed as well. A disk that a plan would refuse is a comment,
+      with the first reason. Whether a disk is blank is proven by a plan alone.
+  returned: success
+  type: list
+  elements: str
+  sample: ["- nvme-MODEL_SERIAL1  # nvme0n1, 894 GiB: nothing was found on it", "# - nvme-MODEL_SERIAL2  # nvme1n1, 894 GiB: nvme1n1 is mounted on /"]
 devices:
   description: The disks, ordered by name.
   returned: success

@@ -15,10 +15,21 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import r
 
 
 def device_result(seen: Observation, asked: bool = False) -> Dict[str, Any]:
-    """``devices`` and ``report``, as device_info returns them. *asked*: of what was asked for, be it a disk or not."""
+    """``devices``, ``names`` and ``report``, as device_info returns them. *asked*: of what was asked for, be it a disk or not."""
     wanted = [devno for devno in seen.geometries if asked or seen.nodes[devno].kind == "disk"]
     devices = [_describe(seen, devno) for devno in sorted(wanted, key=lambda devno: seen.nodes[devno].name)]
-    return {"devices": devices, "report": _report(devices)}
+    return {"devices": devices, "names": _names(seen, devices), "report": _report(devices)}
+
+
+def _names(seen: Observation, devices: Sequence[Mapping[str, Any]]) -> List[str]:
+    """The disks as a spec names them, a line each; those that a plan would refuse are comments, with the first reason."""
+    devnos = {node.name: devno for devno, node in seen.nodes.items()}
+    lines = []
+    for device in devices:
+        name = seen.link(devnos[device["name"]]) or "/dev/" + device["name"]
+        why = next((reason["found"] for reason in device["occupied"]), "nothing was found on it")
+        lines.append("%s- %s  # %s, %s: %s" % ("# " if device["occupied"] else "", name, device["name"], human(device["size_bytes"]), why))
+    return lines
 
 
 def _describe(seen: Observation, devno: str) -> Dict[str, Any]:
