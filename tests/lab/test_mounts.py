@@ -108,6 +108,23 @@ def test_an_owner_that_drifted_is_put_back(harness: Harness, mounted: Disk) -> N
     assert harness.must(f"stat -c '%U %a' {MOUNT}").split() == ["daemon", "750"]
 
 
+def test_what_is_mounted_over_a_volume_is_left_alone(harness: Harness, mounted: Disk) -> None:
+    """The owner of the volume's root can put something of his own over it, with fusermount, between plan and write. It keeps its nosuid and nodev."""
+    harness.must(f"mount -o remount,strictatime {MOUNT}; chmod 0777 {MOUNT}")
+    (step,) = plan_of(harness, mounted)["steps"]
+    given = {key: step[key] for key in ("mounts", "drop_ins", "enable_fstrim_timer")}
+    harness.must(f"mount -t tmpfs -o nosuid,nodev,mode=0755 over {MOUNT}")
+    shown = f"findmnt -no FSTYPE,OPTIONS {MOUNT}; stat -c '%U %a' {MOUNT}"
+    try:
+        before = harness.must(shown)
+        assert_error(harness.module("mount_points", given), f"{MOUNT}: something that is on no block device is mounted over it [covered]; take that away")
+        assert harness.must(shown) == before and "nosuid" in before
+    finally:
+        harness.must(f"umount {MOUNT}")
+    harness.apply(plan_of(harness, mounted)["steps"])
+    assert "noatime" in options(harness) and harness.must(f"stat -c %a {MOUNT}").strip() == "750"
+
+
 def test_a_wrong_option_is_refused_by_the_kernel_and_said(harness: Harness, mounted: Disk) -> None:
     """Neither the mount nor its line of fstab is changed."""
     before = harness.must(f"findmnt -no ID,OPTIONS --mountpoint {MOUNT}; sha256sum /etc/fstab")

@@ -73,7 +73,7 @@ class Row:
             change.kind == self.kind
             and change.how in self.how.split()
             and set(change.fields) <= {*self.fields, "value"}
-            and (not self.mode or change.after.split()[1] == self.mode)
+            and (not self.mode or change.how != "added" or change.after.split()[1] == self.mode)
             and any(_pattern(name, tuple((key, tuple(values)) for key, values in variables.items())).fullmatch(change.name) for name in self.names)
         )
 

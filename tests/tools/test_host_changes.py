@@ -59,6 +59,7 @@ def path(name: str, how: str = "added", after: str = "file 0600 0:0", fields: Se
         # the mode of what is new is part of the row
         ([row("/etc/x", mode="0600")], [path("/etc/x")], 0, 0),
         ([row("/etc/x", mode="0600")], [path("/etc/x", after="file 0644 0:0")], 1, 1),
+        ([row("/etc/x", how="added changed", mode="0600", fields=("size",))], [path("/etc/x", "changed", "size=2", ["size"])], 0, 0),
         # of what is changed, only what the row names
         ([row("/etc/x", how="changed", fields=("content",))], [path("/etc/x", how="changed", fields=["content"])], 0, 0),
         ([row("/etc/x", how="changed", fields=("content",))], [path("/etc/x", how="changed", fields=["content", "mode"])], 1, 1),

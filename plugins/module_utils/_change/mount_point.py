@@ -27,6 +27,25 @@ def numbered_mounts() -> Dict[int, Tuple[str, str]]:
     return parse_mount_numbers(sysfs.read_text("/proc/self/mountinfo"))
 
 
+def open_mounted(path: str) -> Tuple[int, str]:
+    """The root of the volume that is mounted on a path, held with O_PATH, and the volume's device number. Raises PlumblineError if it is not there.
+
+    The number of the mount tells, as the kernel keeps it of a descriptor (proc(5), fdinfo): nothing is asked of the filesystem. Whoever owns the root of
+    a volume may mount something of his own over it at any time (fusermount(1)), and what is done by the path would be done to that.
+    """
+    try:
+        fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as fault:
+        raise PlumblineError("%s could not be opened: %s" % (path, fault.strerror or fault)) from fault
+    numbers = [line.split()[1] for line in sysfs.read_text("/proc/self/fdinfo/%d" % fd).splitlines() if line.startswith("mnt_id:")]
+    devno, target = numbered_mounts().get(int(numbers[0]), ("", "")) if numbers else ("", "")
+    if target == path and not devno.startswith("0:"):
+        return fd, devno
+    os.close(fd)
+    why = "something that is on no block device is mounted over it [covered]; take that away" if target == path else "it is not mounted"
+    raise PlumblineError("%s: %s; its mount, owner and mode are left alone; run again" % (path, why))
+
+
 def prepare_directory(path: str) -> List[str]:
     """Make the mount point and set it immutable, so that nothing can be written below it while it is not mounted.
 

@@ -246,17 +246,24 @@ def _remount_all(run: Runner, mounts: Sequence[Mapping[str, Any]], live: Mapping
 
 
 def _remount(run: Runner, mount: Mapping[str, Any], live: Sequence[str]) -> bool:
-    """Bring a live mount to its options. The source is named, or mount(8) would put those of the old line of fstab in front of them."""
+    """Bring a live mount to its options: this one, whatever is mounted over it meanwhile.
+
+    The source is named, or mount(8) would put those of the old line of fstab in front of them. -c: it takes the path as it is.
+    """
     path = mount["path"]
     wanted = _wanted(mount)
     missing, extra = option_drift(wanted, live)
     if not missing and not extra:
         return False
     options = ["remount"] + wanted + opposites(extra)
-    must_succeed(
-        run(["mount", "-o", ",".join(options), "UUID=" + mount["uuid"], path]),
-        "%s could not be remounted, and its line of fstab is as it was; these options may want an unmount" % path,
-    )
+    fd, devno = mount_point.open_mounted(path)
+    try:
+        must_succeed(
+            run(["mount", "-c", "-o", ",".join(options), "/dev/block/" + devno, "/proc/%d/fd/%d" % (os.getpid(), fd)]),
+            "%s could not be remounted, and its line of fstab is as it was; these options may want an unmount" % path,
+        )
+    finally:
+        os.close(fd)
     missing, extra = option_drift(wanted, mount_point.live_mounts().get(path, ()))
     if missing or extra:
         raise PlumblineError(
@@ -272,18 +279,19 @@ def _own(mount: Mapping[str, Any]) -> bool:
     if not asked:
         return False
     path = mount["path"]
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    held, _devno = mount_point.open_mounted(path)
+    fd = -1
     try:
-        found = os.fstat(fd)
-        if found.st_dev == os.stat(os.path.dirname(path)).st_dev:
-            raise PlumblineError("%s is not mounted; its owner and mode are left alone" % path)
-        return _give(mount, fd, found)
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=held)
+        return _give(mount, fd, os.fstat(fd))
     except (OSError, OverflowError) as fault:  # of a descriptor: what the system says names no file
         words = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault
         asked = ", ".join("%s %s" % (word, mount[word]) for word in ("owner", "group", "mode", "selinux_context") if mount[word] not in (-1, ""))
         raise PlumblineError("%s is mounted, and its root directory could not be given what is asked (%s): %s" % (path, asked, words)) from fault
     finally:
-        os.close(fd)
+        os.close(held)
+        if fd >= 0:
+            os.close(fd)
 
 
 def _give(mount: Mapping[str, Any], fd: int, found: os.stat_result) -> bool:

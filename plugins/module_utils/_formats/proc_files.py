@@ -71,13 +71,15 @@ def parse_covers(text: str) -> Dict[str, str]:
             rows[words[0]] = (words[1], words[2], unescape(words[4]), "%s (%s)" % (behind[0], unescape(behind[1])))
     found = {}
     for number, (parent, devno, target, _what) in rows.items():
-        way, up = [number], parent
+        if devno.startswith("0:"):
+            continue
+        way, up = {number}, parent
         while up in rows and up not in way:
-            way.append(up)
+            way.add(up)
             up = rows[up][0]
         for other, (below, its_devno, its_target, what) in rows.items():
             over = its_target == target if below == number else target.startswith(its_target.rstrip("/") + "/")
-            if not devno.startswith("0:") and other not in way and below in way and over and its_devno != devno:
+            if other not in way and below in way and over and its_devno != devno:
                 found[target] = what if its_target == target else "%s on %s" % (what, its_target)
     return found
 

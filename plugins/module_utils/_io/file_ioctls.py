@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import struct
 from typing import List
@@ -11,6 +12,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._formats.fiemap impo
 
 FS_IOC_GETFLAGS = 0x80086601
 FS_IOC_SETFLAGS = 0x40086602
+FS_SYNC_FL = 0x8
 FS_IMMUTABLE_FL = 0x10
 FS_IOC_FIEMAP = 0xC020660B
 FS_IOC_FSGETXATTR = 0x801C581F
@@ -36,6 +38,16 @@ def set_immutable(fd: int, wish: bool = True) -> None:
     others = struct.unpack_from("I", flags)[0] & ~FS_IMMUTABLE_FL
     wanted = others | (FS_IMMUTABLE_FL if wish else 0)
     fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("Q", wanted))
+
+
+def clear_sync(fd: int) -> None:
+    """Clear chattr's S of a file of ours, which it has from its directory: each of its writes would be synchronous."""
+    flags = bytearray(8)
+    with contextlib.suppress(OSError):  # of a filesystem that has no flags
+        fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
+        found = struct.unpack_from("I", flags)[0]
+        if found & FS_SYNC_FL:
+            fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("Q", found & ~FS_SYNC_FL))
 
 
 def read_extents(fd: int) -> List[Extent]:

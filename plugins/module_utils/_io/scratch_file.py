@@ -14,7 +14,7 @@ from typing import List, NamedTuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.fiemap import written
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 
 
@@ -25,13 +25,28 @@ class Scratch(NamedTuple):
     spans: List[Span]
 
 
-def create(path: str, size: int) -> Scratch:
-    """Make a scratch file of *size* random bytes on the filesystem at *path*, written through to the device.
+def check_device(fd: int, path: str, devno: str) -> None:
+    """Raise PlumblineError where a file that was made in a directory lies on another device than the directory did when it was looked at.
+
+    Who owns a directory above may have put another one, or a link, in its place meanwhile.
+    """
+    found = sysfs.devno(os.fstat(fd).st_dev)
+    if found != devno:
+        raise PlumblineError(
+            "%s was exchanged while it was looked at: a file made there lies on device %s, and the directory lay on %s; find out who did that, and run again"
+            % (path, found, devno)
+        )
+
+
+def create(path: str, size: int, devno: str) -> Scratch:
+    """Make a scratch file of *size* random bytes on the filesystem at *path*, which is on this device, written through to it.
 
     Raises PlumblineError, and leaves nothing, where the filesystem is read-only, too full, or does not say where its bytes lie.
     """
     fd = _open(path, size)
     try:
+        check_device(fd, path, devno)
+        file_ioctls.clear_sync(fd)
         _fill(fd, path, size)
         return Scratch(fd, read_spans(fd, path, size))
     except BaseException:

@@ -274,6 +274,9 @@ def claims_of_link(path: str) -> Tuple[str, ...]:
 # (fs.mount-max), and the kernel takes minutes to tell of those that lie over each other. What is not read is a better word for "busy": a device that is
 # mounted anywhere cannot be opened alone.
 STRANGERS_SECONDS = 5
+STRANGERS_BYTES = 8 << 20  # of all of them together
+_LONGEST_LINE = 16 << 10  # of a stranger's: paths may be of any length, and each blank in them is four bytes
+_LONGEST_PATH = 200  # of a stranger's, for a message
 
 
 def read_mounts(process: str = "self") -> List[Mount]:
@@ -286,26 +289,41 @@ def read_mounts(process: str = "self") -> List[Mount]:
     strangers = {name for name in spaces if _namespace(name, "user") != _namespace("self", "user")}
     seen = {"", _namespace(process, "mnt"), _namespace("self", "mnt")}
     elsewhere: Dict[str, Mount] = {}
-    late = time.monotonic() + STRANGERS_SECONDS
+    late, left = time.monotonic() + STRANGERS_SECONDS, STRANGERS_BYTES
     for name in sorted(spaces, key=strangers.__contains__):  # those that only root can make come first: containers and services
         if spaces[name] not in seen:
             seen.add(spaces[name])
-            text = _read_until("/proc/%s/mountinfo" % name, late) if name in strangers else read_text("/proc/%s/mountinfo" % name)
+            if name in strangers:
+                text, taken = _read_until("/proc/%s/mountinfo" % name, late, left)
+                left -= taken
+            else:
+                text = read_text("/proc/%s/mountinfo" % name)
             for mount in parse_mountinfo(text, here=False):
-                elsewhere.setdefault(mount.devno, mount)
+                elsewhere.setdefault(mount.devno, mount._replace(target=_shortened(mount.target), root=_shortened(mount.root)))
     return mounts + list(elsewhere.values())
 
 
-def _read_until(path: str, late: float) -> str:
-    """The whole lines of a file of the kernel's that can be read until then (time.monotonic()). The kernel gives a page at most at a time."""
-    pieces = []
+def _shortened(path: str) -> str:
+    return path if len(path) <= _LONGEST_PATH else path[:_LONGEST_PATH] + "…"
+
+
+def _read_until(path: str, late: float, most: int) -> Tuple[str, int]:
+    """The whole lines of a file of the kernel's that can be read until then (time.monotonic()) and are not too long, and how many bytes were read.
+
+    No more than *most* bytes are, but for the last piece. The kernel gives a page at most at a time.
+    """
+    lines: List[bytes] = []
+    rest, taken = b"", 0
     with contextlib.suppress(OSError), open(path, "rb", buffering=0) as handle:  # the process may end
-        while time.monotonic() < late:
-            pieces.append(handle.read(1 << 16) or b"")
-            if not pieces[-1]:
+        while time.monotonic() < late and taken < most:
+            piece = handle.read(1 << 16)
+            if not piece:
                 break
-    text = b"".join(pieces)
-    return text[: text.rfind(b"\n") + 1].decode("utf-8", "replace")
+            taken += len(piece)
+            *whole, rest = (rest + piece).split(b"\n")
+            lines += [line for line in whole if len(line) <= _LONGEST_LINE]
+            rest = rest[: _LONGEST_LINE + 1]  # it is passed over when its end comes
+    return b"".join(line + b"\n" for line in lines).decode("utf-8", "replace"), taken
 
 
 def read_in_force(nodes: Mapping[str, Node], mounts: Iterable[Mount]) -> Dict[str, Tuple[str, ...]]:

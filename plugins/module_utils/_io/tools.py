@@ -15,8 +15,9 @@ Runner = Callable[[Sequence[str]], Tuple[int, str, str]]
 FeedRunner = Callable[[Sequence[str], str], Tuple[int, str, str]]
 # Begins a command and returns what waits for its end.
 Starter = Callable[[Sequence[str]], Callable[[], Tuple[int, str, str]]]
-# Tools speak English and read no user's settings; lvm warns of descriptors that it inherits unless told not to.
-ENVIRONMENT = {"LC_ALL": "C", "LANGUAGE": "C", "LVM_SUPPRESS_FD_WARNINGS": "1"}
+# Tools speak English and read no user's settings; lvm warns of descriptors that it inherits unless told not to. No tool of root's looks for anything in
+# /tmp, where every user may put it: fio takes a file fio-dump-status there for the order to print its report at once.
+ENVIRONMENT = {"LC_ALL": "C", "LANGUAGE": "C", "LVM_SUPPRESS_FD_WARNINGS": "1", "TMPDIR": "/run"}
 
 
 def must_succeed(result: Tuple[int, str, str], fault: str) -> None:

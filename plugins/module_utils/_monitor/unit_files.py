@@ -28,6 +28,8 @@ ExecStart={python} {program} {settings}
 Nice=19
 IOSchedulingClass=idle
 TimeoutStartSec=15min
+# A reading takes some ten MiB. Whatever it meets on the host, the database keeps its memory.
+MemoryMax=1G
 # It reads drives and the host's storage, so it is root. It writes the metrics, its own records, and the locks of LVM and of the lease.
 ProtectSystem=strict
 ReadWritePaths=-{textfile} -{records} /run

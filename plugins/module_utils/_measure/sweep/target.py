@@ -103,9 +103,10 @@ def target_of(seen: Observation, node: Node, path: str = "", spans: Optional[Seq
 @contextlib.contextmanager
 def scratch_target(path: str, seen: Observation, grain: int) -> Iterator[Target]:
     """A scratch file without a name on the filesystem of a directory, large enough for this grain on each of its disks; gone at the end."""
-    node = seen.nodes.get(sysfs.devno(os.stat(path).st_dev))
+    devno = sysfs.devno(os.stat(path).st_dev)
+    node = seen.nodes.get(devno)
     disks = max(len(seen.disk_of(node.devno)), 1) if node else 1
-    scratch = scratch_file.create(path, PLACES * 2 * grain * disks)
+    scratch = scratch_file.create(path, PLACES * 2 * grain * disks, devno)
     try:
         yield _look_at_file("a scratch file on %s" % path, os.fstat(scratch.fd).st_dev, seen, scratch.fd)
     finally:

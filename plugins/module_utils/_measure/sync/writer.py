@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mountinfo
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import disk_activity, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io import disk_activity, file_ioctls, scratch_file, sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.rows import FILE_BYTES, Row
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.samples import ROUNDS, Measured, Samples
@@ -95,6 +95,8 @@ def measure_rows(volume: MountedVolume, options: Options) -> WriterRun:
     jobs: List[_Job] = []
     scratch = _make(volume.path)
     try:
+        scratch_file.check_device(scratch, volume.path, volume.devno)
+        file_ioctls.clear_sync(scratch)
         with mmap.mmap(-1, FILE_BYTES) as contents:
             try:
                 _fill(scratch, contents, volume.path)

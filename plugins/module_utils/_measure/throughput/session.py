@@ -270,7 +270,7 @@ def measure_paths(run: Runner, wanted: Options, paths: Sequence[str], check: boo
     spans: Dict[str, List[Span]] = {}
     with contextlib.ExitStack() as open_files:
         for devno, path in volumes.items():
-            scratch = scratch_file.create(path, wanted.scratch)
+            scratch = scratch_file.create(path, wanted.scratch, devno)
             open_files.callback(os.close, scratch.fd)
             spans[devno] = scratch.spans
         session = Session(fio, wanted, seen.nodes, spans)

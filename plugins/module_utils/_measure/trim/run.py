@@ -49,9 +49,9 @@ def prove_trim(run: Runner, volume: MountedVolume, options: Options) -> Dict[str
     seen = observe_maps(run)
     drives = [node for node in seen.disk_of(volume.devno) if node.devno in seen.nodes]
     before = {drive.devno: (_used(drive), disk_activity.read_account(drive.name)) for drive in drives}
-    kept = scratch_file.create(volume.path, options.scratch)
+    kept = scratch_file.create(volume.path, options.scratch, volume.devno)
     try:
-        trimmed = scratch_file.create(volume.path, options.scratch)
+        trimmed = scratch_file.create(volume.path, options.scratch, volume.devno)
         try:
             there = spread(seen.nodes, volume.devno, trimmed.spans)
             looks = [_Look(drive, there.get(drive.devno, []), before[drive.devno]) for drive in drives]

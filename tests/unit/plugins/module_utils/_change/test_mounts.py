@@ -225,15 +225,21 @@ class Machine:
     """A host for apply_mounts(): an fstab in a directory, and a mount command that only takes notes."""
 
     def __init__(self, tmp_path, monkeypatch, fstab="# foreign\n"):
-        self.live, self.calls = {}, []
+        self.live, self.calls, self.held = {}, [], {}
         self.root = tmp_path
         self.fstab = tmp_path / "fstab"
         self.fstab.write_text(fstab)
         monkeypatch.setattr(mounts, "_FSTAB", str(self.fstab))
         monkeypatch.setattr(mount_point, "live_mounts", lambda: dict(self.live))
         monkeypatch.setattr(mounts, "_own", lambda _mount: False)
+        monkeypatch.setattr(mount_point, "open_mounted", self.open_mounted)
         monkeypatch.setattr(mounts, "_DROP_IN", re.compile(re.escape(str(tmp_path)) + "/.+"))
         monkeypatch.setattr(mounts, "_tell_systemd", self.tell_systemd)
+
+    def open_mounted(self, path):
+        fd = os.open(str(self.root), os.O_PATH)
+        self.held["/proc/%d/fd/%d" % (os.getpid(), fd)] = path
+        return fd, "253:7"
 
     def tell_systemd(self, run, start, changed, timer):
         self.calls.append(("systemd", changed, timer))
@@ -244,11 +250,11 @@ class Machine:
 
     def run(self, argv):
         self.calls.append(tuple(argv))
-        path = argv[-1]
+        path = self.held.get(argv[-1], argv[-1])
         options = next((entry.options for entry in parse_fstab(self.fstab.read_text()) if entry.target == path), ())
         if len(argv) > 2:
-            assert argv[1] == "-o" and argv[3].startswith("UUID=")  # or mount(8) would put fstab's options in front
-            options = tuple(argv[2].split(","))
+            assert argv[1:3] == ["-c", "-o"] and argv[4] == "/dev/block/253:7"  # without a source mount(8) would put fstab's options in front
+            options = tuple(argv[3].split(","))
         self.live[path] = ("rw",) + tuple(word for word in options if word not in ("nofail", "remount"))
         return 0, "", ""
 
@@ -379,7 +385,8 @@ def test_remount(tmp_path, monkeypatch, live, options, argv):
         return 0, "", ""
 
     assert mounts._remount(run, mount(options=options), live) is bool(argv)
-    assert calls == ([["mount", "-o", argv, "UUID=" + mount()["uuid"], "/data01"]] if argv else [])
+    assert [words[:-1] for words in calls] == ([["mount", "-c", "-o", argv, "/dev/block/253:7"]] if argv else [])
+    assert [machine.held[words[-1]] for words in calls] == (["/data01"] if argv else [])
 
 
 def test_remount_that_the_kernel_ignores(tmp_path, monkeypatch):
@@ -446,7 +453,7 @@ def test_a_remount_that_fails_leaves_its_line_and_mends_the_others(tmp_path, mon
     wanted = [mount("/a", options="noatime,nosuchoption,nofail"), mount("/b", "u2"), mount(fresh, "u3")]
 
     def run(argv):
-        return (32, "", "mount: /a: bad option.\n") if argv[-1] == "/a" else real(argv)
+        return (32, "", "mount: /a: bad option.\n") if machine.held.get(argv[-1]) == "/a" else real(argv)
 
     with pytest.raises(PlumblineError) as caught:
         mounts.apply_mounts(run, machine.start, wanted, {}, False, False)
@@ -553,9 +560,36 @@ def test_a_stack_that_is_no_file_name(record):
 
 def test_owner_and_mode_only_of_a_mounted_directory(tmp_path):
     (tmp_path / "data01").mkdir()
-    with pytest.raises(PlumblineError, match="is not mounted; its owner and mode are left alone"):
+    with pytest.raises(PlumblineError, match="it is not mounted; its mount, owner and mode are left alone"):
         mounts._own(mount(str(tmp_path / "data01"), mode="0700"))
     assert mounts._own(mount(str(tmp_path / "data01"))) is False
+
+
+@pytest.mark.parametrize(
+    ("mounted", "words"),
+    [
+        ({7: ("253:0", "{path}")}, ""),
+        ({7: ("0:51", "{path}")}, "something that is on no block device is mounted over it [covered]; take that away"),
+        ({7: ("253:0", "/srv")}, "it is not mounted"),
+        ({8: ("253:0", "{path}")}, "it is not mounted"),
+    ],
+    ids=["volume", "fuse-over-it", "above-it", "gone"],
+)
+def test_only_the_mount_of_the_volume_itself_is_held(tmp_path, monkeypatch, mounted, words):
+    """Its owner can mount something over it with fusermount at any moment: what root does by the path would be done to that."""
+    path = str(tmp_path)
+    monkeypatch.setattr(mount_point, "numbered_mounts", lambda: {number: (devno, at.format(path=path)) for number, (devno, at) in mounted.items()})
+    monkeypatch.setattr(mount_point.sysfs, "read_text", lambda name: "pos:\t0\nflags:\t012000000\nmnt_id:\t7\nino:\t2" if "fdinfo" in name else "")
+    before = len(os.listdir("/proc/self/fd"))
+    if words:
+        with pytest.raises(PlumblineError) as caught:
+            mount_point.open_mounted(path)
+        assert caught.value.msg == "%s: %s; its mount, owner and mode are left alone; run again" % (path, words)
+        assert len(os.listdir("/proc/self/fd")) == before
+    else:
+        fd, devno = mount_point.open_mounted(path)
+        os.close(fd)
+        assert devno == "253:0"
 
 
 @pytest.mark.parametrize(
@@ -594,8 +628,7 @@ def test_what_a_root_directory_does_not_take_is_named(tmp_path, monkeypatch, key
         raise fault
 
     monkeypatch.setattr(os, call, fail)
-    found = os.stat(tmp_path)
-    monkeypatch.setattr(os, "stat", lambda path: os.stat_result([0, 0, found.st_dev + 1] + [0] * 7))
+    monkeypatch.setattr(mount_point, "open_mounted", lambda path: (os.open(path, os.O_PATH), "253:7"))
     with pytest.raises(PlumblineError) as caught:
         mounts._own(mount(str(tmp_path), **keys))
     assert caught.value.msg == "%s is mounted, and its root directory could not be given what is asked %s" % (tmp_path, words)

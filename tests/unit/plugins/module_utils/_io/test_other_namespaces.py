@@ -86,6 +86,28 @@ def test_what_is_read_in_time_is_whole_lines(tmp_path, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock.__setitem__(0, clock[0] + 1) or clock[0])
     (tmp_path / "mountinfo").write_bytes(b"a line\n" * 20000)
-    text = sysfs._read_until(str(tmp_path / "mountinfo"), 2.5)
-    assert text and text == "a line\n" * (2 * 65536 // 7)
-    assert sysfs._read_until(str(tmp_path / "mountinfo"), 0) == sysfs._read_until(str(tmp_path / "gone"), 9e9) == ""
+    text, taken = sysfs._read_until(str(tmp_path / "mountinfo"), 2.5, 1 << 30)
+    assert text and text == "a line\n" * (2 * 65536 // 7) and taken == 2 * 65536
+    assert sysfs._read_until(str(tmp_path / "mountinfo"), 0, 1) == sysfs._read_until(str(tmp_path / "gone"), 9e9, 1) == ("", 0)
+
+
+def test_no_line_of_a_stranger_is_long_and_all_are_so_many_bytes(tmp_path):
+    """A path may be of any length; the kernel writes each blank in it as four bytes."""
+    path = str(tmp_path / "mountinfo")
+    (tmp_path / "mountinfo").write_bytes(b"first\n" + b"x" * (3 << 20) + b"\nsecond\n" + b"y" * (16 << 10) + b"\nno end")
+    assert sysfs._read_until(path, 9e9, 1 << 30)[0] == "first\nsecond\n" + "y" * (16 << 10) + "\n"
+    text, taken = sysfs._read_until(path, 9e9, 1 << 20)
+    assert text == "first\n" and taken == 1 << 20
+
+
+def test_strangers_share_the_bytes_and_their_paths_are_cut(monkeypatch):
+    """Two of them, and the first has taken it all: the second is not read."""
+    left = []
+    line = "36 35 8:1 /%s /%s rw - ext4 /dev/sda1 rw\n" % ("r" * 500, "t" * 500)
+    monkeypatch.setattr(sysfs.os, "listdir", lambda path: ["7", "8"])
+    monkeypatch.setattr(sysfs, "read_text", lambda path: "")
+    monkeypatch.setattr(sysfs, "_namespace", lambda process, kind: process + kind)
+    monkeypatch.setattr(sysfs, "_read_until", lambda path, late, most: left.append(most) or (line, most))
+    (mount,) = sysfs.read_mounts()
+    assert left == [sysfs.STRANGERS_BYTES, 0]
+    assert mount.target == "/" + "t" * 199 + "…" and mount.root == "/" + "r" * 199 + "…" and not mount.here

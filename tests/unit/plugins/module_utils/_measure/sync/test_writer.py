@@ -28,7 +28,7 @@ def volume(tmp_path):
         os.close(os.open(str(tmp_path), os.O_TMPFILE | os.O_RDWR))
     except OSError:
         pytest.skip("no O_TMPFILE below the temporary directory")
-    return MountedVolume(str(tmp_path), str(tmp_path), "x", "ext4", (), 512)
+    return MountedVolume(str(tmp_path), str(tmp_path), "x", "ext4", (), 512, sysfs.devno(os.stat(tmp_path).st_dev))
 
 
 @pytest.fixture
@@ -214,6 +214,12 @@ def test_no_file_can_be_made(monkeypatch, code, words):
     with pytest.raises(PlumblineError) as caught:
         writer._make("/x")
     assert words in caught.value.msg and "\n" not in caught.value.msg
+
+
+def test_a_directory_that_was_exchanged_since_it_was_looked_at(volume):
+    """By one in memory for example, where every sync is fast."""
+    with pytest.raises(PlumblineError, match=r"was exchanged while it was looked at: a file made there lies on device .*, and the directory lay on 9:99"):
+        writer.measure_rows(volume._replace(devno="9:99"), options("fdatasync"))
 
 
 def test_the_time_is_kept(volume):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -12,6 +13,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.fiemap import Extent
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, scratch_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import ENVIRONMENT
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import volumes as judge_volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import held_volumes
@@ -354,3 +356,35 @@ def _runs(process):
             return handle.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def test_a_scratch_file_is_made_where_its_directory_was(tmp_path):
+    """What the owner of a directory puts in its place meanwhile is not measured in its name."""
+    try:
+        os.close(os.open(str(tmp_path), os.O_TMPFILE | os.O_RDWR | os.O_DIRECT))
+    except OSError:
+        pytest.skip("no O_TMPFILE with direct I/O below the temporary directory")
+    with pytest.raises(PlumblineError, match="was exchanged while it was looked at"):
+        scratch_file.create(str(tmp_path), MIB, "9:99")
+
+
+@pytest.mark.parametrize(("found", "wanted"), [(0x80000, None), (0x80008, 0x80000)])
+def test_a_scratch_file_has_no_flag_of_its_directory_that_slows_it(monkeypatch, found, wanted):
+    """chattr +S of a directory is inherited: each write would be synchronous."""
+    given = []
+
+    def ioctl(_fd, request, flags):
+        if request == file_ioctls.FS_IOC_GETFLAGS:
+            flags[:4] = found.to_bytes(4, "little")
+        else:
+            given.append(int.from_bytes(flags, "little"))
+
+    monkeypatch.setattr(file_ioctls.fcntl, "ioctl", ioctl)
+    file_ioctls.clear_sync(3)
+    assert given == ([] if wanted is None else [wanted])
+
+
+def test_no_file_of_a_user_gives_fio_orders(tmp_path):
+    """fio takes a file fio-dump-status below TMPDIR, or /tmp, for the order to print its report at once (fio, helper_thread.c)."""
+    shown = subprocess.run(["env"], env=dict(os.environ, **ENVIRONMENT), capture_output=True, text=True, check=True).stdout
+    assert "TMPDIR=/run\n" in shown and not os.stat("/run").st_mode & 0o022
