@@ -50,7 +50,7 @@ def findings(fleet: Fleet, names: Names, checks: Sequence[str], caption: str) ->
     groups = [(one.level, _group_row(one, names)) for one in grouped(fleet, checks)]
     if not groups:
         looked = any(host.levels.get(check, NONE) not in (NONE, MISSING) for host in fleet.hosts for check in checks)
-        return paragraph("Nothing was found." if looked else "No record says anything of this.")
+        return paragraph("No findings." if looked else "No record says anything of this.")
     return shown_rows(caption, rows.FINDINGS, groups)
 
 

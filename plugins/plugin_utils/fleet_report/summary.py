@@ -46,7 +46,7 @@ def render_markdown(fleet: Fleet) -> str:
         )
         for one in groups[:_FINDINGS]
     ]
-    lines += _table(("Level", "Check", "Hosts", "What was found", "What to do"), rows) if rows else ["Nothing was found."]
+    lines += _table(("Level", "Check", "Hosts", "What was found", "What to do"), rows) if rows else ["No findings."]
     lines += ["", f"{len(groups) - _FINDINGS:,} more kinds of findings are in the page."] if len(groups) > _FINDINGS else []
     marks = [
         (plain(host.host), f"{GLYPHS[host.level]} {host.level}", *(GLYPHS[host.levels.get(check, NONE)] for check in fleet.checks), host_words(host))
