@@ -156,6 +156,7 @@ WRITTEN = {"writes": True, "serial": "ACCEPTBLANK", "accept_wear": True}
 WRITE_CELLS = ["fresh_rand_write_4k_qd64", "rand_read_4k_qd16", "seq_write_1m_qd1", "rand_write_4k_qd64", "rand_mixed_8k_qd64", "sync_write_4k_qd1"]
 
 
+@pytest.mark.long(minutes=2)
 def test_a_blank_drive_is_written_to_and_left_blank(bench: Bench, harness: Harness, filled: dict[str, Disk]) -> None:
     """Check mode writes nothing. The cells name their states, and what was written is counted by the drive too. Afterwards the drive is blank."""
     disk = filled["blank"]

@@ -69,6 +69,7 @@ def test_a_name_that_is_taken_below_dev(bench: Bench, harness: Harness, pair: li
         harness.run(f"wipefs -q -a {pair[0].path}")
 
 
+@pytest.mark.long(minutes=0.5)
 def test_our_own_group_is_no_stranger_below_dev(harness: Harness, pair: list[Disk]) -> None:
     harness.build([stack(pair)])
     assert harness.must("ls /dev/pgdata").split() == ["vol0"]
@@ -177,6 +178,7 @@ def test_one_serial_at_two_controllers(bench: Bench, harness: Harness, pair: lis
         harness.run(_TARGET_AWAY)
 
 
+@pytest.mark.long(minutes=0.5)
 def test_one_device_with_several_volumes(bench: Bench, harness: Harness, pair: list[Disk]) -> None:
     """Aligned and proven like the others, and as asked afterwards; the device beside it is not touched."""
     spec = [stack(pair[:1], "linear", volumes=2)]

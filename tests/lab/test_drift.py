@@ -74,7 +74,7 @@ def reads(bench: Bench, harness: Harness, spec: dict[str, Any]) -> tuple[dict[st
     return plan, [(finding["level"], finding["layer"]) for finding in findings]
 
 
-@pytest.mark.parametrize("name", everyday(ROWS, "read-only", "covered", "no-journal", "smaller", "read-only-lv", "partition-type"))
+@pytest.mark.parametrize("name", everyday(ROWS, "read-only", "covered", "no-journal", "partition-type"))
 def test_it_is_told(bench: Bench, harness: Harness, built: dict[str, Any], plugged: dict[str, Disk], name: str) -> None:
     row, disk = ROWS[name], plugged["p0"].path
     assert reads(bench, harness, built)[1] == []

@@ -246,6 +246,7 @@ def failing(harness: Harness, drives: Bench) -> Iterator[Disk]:
     harness.must(f"rm -rf {KEPT}")
 
 
+@pytest.mark.long(minutes=1)
 def test_the_gate_stops_a_play_before_its_first_step(drives: Bench, failing: Disk) -> None:
     with drives.untouched():
         refused = play(drives)

@@ -124,6 +124,7 @@ def test_what_is_risky_is_refused_by_name(bench: Bench, harness: Harness, disks:
             assert_refused(harness, options_of(disk, "noatime", option, accept=[POWER_CUT, STALE]), f"'{option}'", words)
 
 
+@pytest.mark.long(minutes=0.5)
 def test_the_profile_of_2016_wants_both_acceptances(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     disk = disks["nvme"]
     barrier = (f"mount option 'barrier=0' (of mount_profile 'benchmark_2016') on {named(disk)}: ", f"accept: [{POWER_CUT}]")
@@ -285,6 +286,7 @@ def mounts_and_stays(harness: Harness, disk: Disk, options: list[str]) -> None:
     assert texts(plan, "mount") == [] and accepted(plan) == [], options
 
 
+@pytest.mark.long(minutes=0.5)
 def test_what_is_harmless_is_mounted_as_written(harness: Harness, disks: dict[str, Disk]) -> None:
     mounts_and_stays(harness, disks["scsi"], ["nojournal_checksum", "commit=30", "data_err=abort", "sync"])
 
@@ -326,6 +328,7 @@ def test_a_line_of_fstab_that_the_next_boot_would_take_is_found(harness: Harness
     assert state(harness) == before
 
 
+@pytest.mark.long(minutes=0.5)
 def test_a_data_mode_that_drifted_is_refused_and_nothing_is_changed(harness: Harness, disks: dict[str, Disk]) -> None:
     disk = disks["scsi"]
     stacks = spec_of(disk)
@@ -356,6 +359,7 @@ def test_a_data_mode_that_drifted_is_refused_and_nothing_is_changed(harness: Har
     assert state(harness) == before and recorded(harness) == {}
 
 
+@pytest.mark.long(minutes=0.5)
 def test_what_the_superblock_sets_is_found(harness: Harness, disks: dict[str, Disk]) -> None:
     """No mountinfo shows it, since it is the default of that very filesystem."""
     disk = disks["scsi"]

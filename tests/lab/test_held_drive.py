@@ -68,6 +68,7 @@ def test_the_load_follows_the_drive_and_not_its_name(bench: Bench, harness: Harn
     assert not stopped["failed"] and stopped["changed"], said(stopped)
 
 
+@pytest.mark.long(minutes=1)
 def test_a_link_that_leads_to_another_drive_when_a_run_is_taken_up(bench: Bench, harness: Harness, disks: dict[str, Disk], left: None) -> None:
     """Both have one serial. The link moves between the look, by which the load was laid out, and the open: neither drive is written to."""
     with nvme_target(bench, harness, disks["behind0"], disks["behind1"]) as (first, second):

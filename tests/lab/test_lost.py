@@ -81,6 +81,7 @@ def test_it_is_refused_and_comes_back(bench: Bench, harness: Harness, disks: dic
         assert harness.module("stack_plan", spec)["steps"] == []
 
 
+@pytest.mark.long(minutes=1)
 def test_a_volume_that_was_removed(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     spec = {"stacks": [stack(disks.values(), volumes=2)]}
     harness.build(spec["stacks"])
@@ -137,6 +138,7 @@ def test_a_load_of_ours_that_was_cut_off_is_carried_on(harness: Harness, disks: 
     harness.build(spec["stacks"])
 
 
+@pytest.mark.long(minutes=1)
 def test_data_that_was_put_where_a_filesystem_was_due(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     """A run that ended before mkfs has noted the filesystem. What somebody writes to the bare volume then is no remains of ours."""
     spec: dict[str, Any] = {"stacks": [stack(disks.values())]}

@@ -121,6 +121,7 @@ def test_node_exporters_user_makes_root_write_nowhere_else(harness: Harness, dri
     assert left_over(harness) == ""
 
 
+@pytest.mark.long(minutes=1)
 def test_the_program_sees_in_its_sandbox_what_it_sees_without(harness: Harness, drives: Bench) -> None:
     """A sandbox has mounts of its own, all of them read-only: no finding may come of that."""
     monitor(harness, smartd=False)

@@ -49,7 +49,7 @@ def batches() -> Iterator[Any]:
     short = [Case(kind, "whole") for kind in SHORT]
     mixed = [Case(kind, "partition") for kind in SHORT[:3]] + [Case(kind, "behind") for kind in SHORT if KINDS[kind].behind][:3]
     rest = [case for case in cases() if case not in short + mixed]
-    yield pytest.param(short, id="representative")
+    yield pytest.param(short, id="representative", marks=pytest.mark.long(minutes=2))
     yield pytest.param(mixed, id="partitions-and-holders", marks=pytest.mark.long)
     for at in range(0, len(rest), BATCH):
         yield pytest.param(rest[at : at + BATCH], id=f"all-{at // BATCH}", marks=pytest.mark.long)

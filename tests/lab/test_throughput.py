@@ -215,6 +215,7 @@ def background(harness: Harness, options: dict[str, Any]) -> None:
 NOMERGES = "cat /sys/class/block/{0}/queue/nomerges /sys/class/block/{1}/queue/nomerges /sys/class/block/{2}/queue/nomerges"
 
 
+@pytest.mark.long(minutes=1)
 def test_killed_in_the_middle(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     """After SIGKILL there is no fio, no scratch file, and the queues merge again as before."""
     disks = pair(plugged)

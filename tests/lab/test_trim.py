@@ -147,7 +147,8 @@ def test_honest_drives_and_one_that_ignores_trim(bench: Bench, harness: Harness,
         assert [one["trim"] for one in sorted(found["drives"], key=lambda one: str(one["device"]))].count("not_reached") == 1
 
 
-@pytest.mark.parametrize("turns", [2, pytest.param(10, marks=pytest.mark.long)])
+@pytest.mark.long(minutes=1)
+@pytest.mark.parametrize("turns", [2, 10])
 def test_the_time_of_reads_tells(bench: Bench, harness: Harness, disks: dict[str, Disk], honest: None, turns: int) -> None:
     """The drive promises nothing. It keeps the data, and reads them as slowly as their neighbours."""
     disk = disks["timed"]

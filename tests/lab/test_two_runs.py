@@ -119,7 +119,8 @@ def test_what_is_no_lease_is_refused_and_nothing_is_written(bench: Bench, harnes
     assert harness.module("stack_plan", spec)["steps"], "who does not mean to write may look"
 
 
-@pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.long) for turn in (1, 2))])
+@pytest.mark.long(minutes=2)
+@pytest.mark.parametrize("turn", range(3))
 def test_two_playbooks(harness: Harness, spec: dict[str, Any], turn: int, figure: Callable[..., None]) -> None:
     """The second, begun while the first is at work, fails and names it; the first is not disturbed; a third changes nothing."""
     first = start_playbook(spec)
