@@ -167,7 +167,7 @@ def _only_worn(drive: Health) -> bool:
 def _exception(case: Case) -> Iterator[Problem]:
     code = case.drive.exception
     if code:
-        name, level, failing, words = next(row[1:] for row in _EXCEPTIONS if code.startswith(row[0]))
+        (name, level, failing, words), *_others = [row[1:] for row in _EXCEPTIONS if code.startswith(row[0])]
         level = _worn_level(case) if name == "worn_out" else _grave(case, name, level)
         wanted = _REPLACE if failing else _PLAN_IT if name == "worn_out" else "no warning"
         yield Problem(name, level, "it reports %s%s" % (words, "" if code == "alert" else " (asc %s, ascq %s)" % (code[:2], code[2:])), wanted, failing)

@@ -365,7 +365,8 @@ def fuzz_smartctl(dice):
             assert status["passed"] is True and not code & 8
             return
         log, summary = (one if isinstance(one, dict) else {} for one in (found.get("nvme_smart_health_information_log"), status.get("nvme")))
-        bits = [one for one in (log.get("critical_warning"), summary.get("value")) if type(one) is int and 0 <= one < 256]
+        told = (log.get("critical_warning"), summary.get("value"))
+        bits = [one for one in told if isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 256]
         assert not (bits[0] & ~0x32 if bits else status["passed"] is not True)
         assert (bits and bits[0]) or (status.get("passed") is not False and not code & 8)
 
