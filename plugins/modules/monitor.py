@@ -142,7 +142,8 @@ def smartd_lines(params):
     members = [Member(one["path"], one["type"]) for one in params["members"]]
     links = {}
     for link, name in sorted(sysfs.read_links().items(), reverse=True):  # wwn- sorts behind the names that say the model and the serial
-        links[name] = "/dev/disk/by-id/" + link
+        if not link.startswith(("lvm-", "dm-", "md-")):  # what the disk holds gives these, so that they go with it, and another disk can have them
+            links[name] = "/dev/disk/by-id/" + link
     lines, warnings = [], []
     for source, health in read_drives(DriveMeans(shutil.which, params["timeout"]), nodes, members, True):
         if health.read and health.source == "smartctl" and not health.volume:

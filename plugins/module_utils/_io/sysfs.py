@@ -6,8 +6,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import time
-from typing import Dict, Iterable, List, Mapping, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mountinfo
@@ -270,60 +269,37 @@ def claims_of_link(path: str) -> Tuple[str, ...]:
     return tuple(sorted(found))
 
 
-# For the mounts in other users' namespaces, all of them together. Any user can make such namespaces (user_namespaces(7)), with 100,000 mounts in each
-# (fs.mount-max), and the kernel takes minutes to tell of those that lie over each other. What is not read is a better word for "busy": a device that is
-# mounted anywhere cannot be opened alone.
-STRANGERS_SECONDS = 5
-STRANGERS_BYTES = 8 << 20  # of all of them together
-_LONGEST_LINE = 16 << 10  # of a stranger's: paths may be of any length, and each blank in them is four bytes
-_LONGEST_PATH = 200  # of a stranger's, for a message
-
-
 def read_mounts(process: str = "self") -> List[Mount]:
-    """Mounts of block devices that *process* sees, and behind them of each device one in any other mount namespace that a process lives in.
+    """Mounts of block devices that *process* sees, and behind them of each device one in any other mount namespace that only root can have made.
 
     A sandbox of systemd is a namespace of its own, in which all mounts are read-only. Who runs in one looks with the eyes of process 1.
+
+    Any user can make namespaces below a user namespace of his own (user_namespaces(7)), with 100,000 mounts in each and paths of megabytes. He can only
+    show again there what is mounted, and a device that is mounted anywhere cannot be opened alone: so these are not read.
     """
     mounts = parse_mountinfo(read_text("/proc/%s/mountinfo" % process))
-    spaces = {name: _namespace(name, "mnt") for name in os.listdir("/proc") if name.isdigit()}
-    strangers = {name for name in spaces if _namespace(name, "user") != _namespace("self", "user")}
     seen = {"", _namespace(process, "mnt"), _namespace("self", "mnt")}
     elsewhere: Dict[str, Mount] = {}
-    late, left = time.monotonic() + STRANGERS_SECONDS, STRANGERS_BYTES
-    for name in sorted(spaces, key=strangers.__contains__):  # those that only root can make come first: containers and services
-        if spaces[name] not in seen:
-            seen.add(spaces[name])
-            if name in strangers:
-                text, taken = _read_until("/proc/%s/mountinfo" % name, late, left)
-                left -= taken
-            else:
-                text = read_text("/proc/%s/mountinfo" % name)
+    for name in os.listdir("/proc"):
+        space = _namespace(name, "mnt") if name.isdigit() else ""
+        text = None if space in seen else _read_mountinfo_of_root(name)
+        if text is not None:
+            seen.add(space)
             for mount in parse_mountinfo(text, here=False):
-                elsewhere.setdefault(mount.devno, mount._replace(target=_shortened(mount.target), root=_shortened(mount.root)))
+                elsewhere.setdefault(mount.devno, mount)
     return mounts + list(elsewhere.values())
 
 
-def _shortened(path: str) -> str:
-    return path if len(path) <= _LONGEST_PATH else path[:_LONGEST_PATH] + "…"
+def _read_mountinfo_of_root(process: str) -> Optional[str]:
+    """The mounts that a process sees, if it is in our user namespace; None if it is in another, or has ended.
 
-
-def _read_until(path: str, late: float, most: int) -> Tuple[str, int]:
-    """The whole lines of a file of the kernel's that can be read until then (time.monotonic()) and are not too long, and how many bytes were read.
-
-    No more than *most* bytes are, but for the last piece. The kernel gives a page at most at a time.
+    The open file holds the mount namespace that the process is in at that moment. Only then its user namespace is asked: nobody comes back to ours.
     """
-    lines: List[bytes] = []
-    rest, taken = b"", 0
-    with contextlib.suppress(OSError), open(path, "rb", buffering=0) as handle:  # the process may end
-        while time.monotonic() < late and taken < most:
-            piece = handle.read(1 << 16)
-            if not piece:
-                break
-            taken += len(piece)
-            *whole, rest = (rest + piece).split(b"\n")
-            lines += [line for line in whole if len(line) <= _LONGEST_LINE]
-            rest = rest[: _LONGEST_LINE + 1]  # it is passed over when its end comes
-    return b"".join(line + b"\n" for line in lines).decode("utf-8", "replace"), taken
+    try:
+        with open("/proc/%s/mountinfo" % process, encoding="utf-8", errors="replace") as handle:
+            return handle.read() if _namespace(process, "user") == _namespace("self", "user") else None
+    except OSError:
+        return None
 
 
 def read_in_force(nodes: Mapping[str, Node], mounts: Iterable[Mount]) -> Dict[str, Tuple[str, ...]]:

@@ -123,8 +123,11 @@ def _look_at_file(path: str, device: int, seen: Observation, opened: int = -1) -
             "%s lies on %s; wanted a file on %s, where its extents are bytes of one block device" % (path, kind, ", ".join(fiemap.PLAIN_FILESYSTEMS))
         )
     try:
-        fd = opened if opened >= 0 else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = opened if opened >= 0 else os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)  # a FIFO would wait
         try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_dev != device:
+                raise PlumblineError("%s was exchanged while it was looked at; find out who did that, and run again" % path)
             extents, realtime = file_ioctls.read_extents(fd), file_ioctls.is_realtime(fd)
         finally:
             if opened < 0:
