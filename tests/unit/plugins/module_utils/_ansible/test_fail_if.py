@@ -106,10 +106,16 @@ def test_a_refused_plan_has_no_report():
     assert run(stack_plan, {"failed": True, "msg": "refused"}, Task(fail_if="any")) == ([], {"failed": True, "msg": "refused"})
 
 
-@pytest.mark.parametrize("result", [{"reading": {"report": ["one"]}}, {"failed": True, "report": ["one"]}])
-def test_what_was_read_back_is_printed(result):
-    said, returned = run(mount_points, result, Task())
+def test_what_was_read_back_is_printed():
+    said, returned = run(mount_points, {"failed": True, "report": ["one"]}, Task())
     assert said == ["[db07]\n  one"] and "report" not in returned
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_what_the_host_says_that_it_read_back_is_nothing(failed):
+    """It is planned on the controller, from the answer, or there is none."""
+    said, returned = run(mount_points, {"reading": {"report": ["one"], "proofs": []}, "answer": "x", "failed": failed}, Task())
+    assert said == [] and not {"reading", "answer"} & set(returned)
 
 
 @pytest.mark.parametrize("result", [{"changed": False}, {"failed": True, "msg": "no"}])
