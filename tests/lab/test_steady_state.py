@@ -215,6 +215,7 @@ GUESSED = 0.04  # fills: blocks that the drive keeps free, and windows of 1 %
 
 
 @pytest.mark.measured
+@pytest.mark.long(minutes=2)
 def test_a_picture_of_the_first_collapse(harness: Harness, disks: dict[str, Disk], drive: Disk) -> None:
     """Random writes right behind the discard. A kill costs one window, and is told; the drive is blank afterwards."""
     drive = disks["small"]
