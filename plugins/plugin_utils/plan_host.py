@@ -7,7 +7,6 @@ Where steps remain and a lease is asked for, a second call takes the lease; stac
 
 from __future__ import annotations
 
-import json
 import os
 import traceback
 from collections.abc import Mapping
@@ -24,7 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_readi
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import read_gate
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import OF_A_FAILURE, as_data
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import OF_A_FAILURE, as_data, plain
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.sound_reading import check_reading
 
 _NO_READING = "what the host returned is no reading of this release: "
@@ -51,7 +50,7 @@ def plan_host(call, arguments, check_mode=False):
             return failure(PlumblineError(wrong))
         return told if told.get("failed") or told.get("unreachable") else failure(PlumblineError("; ".join(checked.error_messages)))
     # Values of a task know where they come from. A plan is of plain ones, as a module gets them.
-    params = _plain(checked.validated_parameters)
+    params = plain(checked.validated_parameters)
     try:
         return _Planner(call, arguments, params, check_mode).plan()
     except Failed as failed:
@@ -63,18 +62,13 @@ def plan_host(call, arguments, check_mode=False):
 def _of_wrong_type(arguments):
     """What is wrong with a public variable that is not of its type, by the variable's own name; Ansible knows the option of the module."""
     for name, wanted, words in (("stacks", list, "a list of stacks"), ("verify", Mapping, "a mapping"), ("health", Mapping, "a mapping")):
-        value = _plain(arguments.get(name))
+        value = plain(arguments.get(name))
         if value is not None and not isinstance(value, wanted):
             return f"plumbline_{name}: found {kind(value)}; wanted {words}"
         for number, entry in enumerate(value or () if wanted is list else ()):
             if not isinstance(entry, Mapping):
                 return f"plumbline_{name}[{number}]: found {kind(entry)}; wanted a mapping with name, devices and volumes"
     return ""
-
-
-def _plain(value):
-    """Values without what Ansible notes of where they come from."""
-    return json.loads(json.dumps(value, default=str))
 
 
 def failure(fault, **more):
@@ -135,7 +129,7 @@ class _Planner:
     def _read(self):
         """Have the host read, and plan. Returns (the plan as a result, the lease as it was)."""
         asked = questions(self.stacks, verify=self.verify is not None, health=self.gate != "off")
-        answer = _unpacked(self._ask(json.loads(json.dumps(asked._asdict())) if self.stacks else None))
+        answer = _unpacked(self._ask(plain(asked._asdict()) if self.stacks else None))
         try:
             result, warnings = _planned(answer.reading, self.stacks, self.params["through"], self.verify, self.refused, self.gate)
         except PlumblineError as fault:
@@ -211,7 +205,7 @@ def read_back(answer, stacks, verify, fail_if):
 
     Made here of the spec of the task: the host has made the same plan for itself, to give its lease back if no step is left.
     """
-    given, wanted = json.loads(json.dumps([stacks, verify], default=str))
+    given, wanted = plain([stacks, verify])
     refused = "the mounts are made, and reading back was refused: "
     reading = _unpacked(answer).reading
     result, warnings = _planned(reading, read_stacks(given), verify=None if wanted is None else read_verify(wanted), refused=refused)

@@ -21,33 +21,36 @@ FITRIM = 0xC0185879
 _EXTENTS = 512  # that are asked for at once
 
 
+def _flags(fd: int) -> int:
+    """The attributes of chattr that the open file carries. Raises OSError where the filesystem has none."""
+    flags = bytearray(8)
+    fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
+    return int(struct.unpack_from("I", flags)[0])
+
+
+def _set_flags(fd: int, flags: int) -> None:
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("Q", flags))
+
+
 def is_immutable(fd: int) -> bool:
     """Whether the open file or directory carries the immutable attribute (chattr +i)."""
-    flags = bytearray(8)
     try:
-        fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
+        return bool(_flags(fd) & FS_IMMUTABLE_FL)
     except OSError:
         return False
-    return bool(struct.unpack_from("I", flags)[0] & FS_IMMUTABLE_FL)
 
 
 def set_immutable(fd: int, wish: bool = True) -> None:
     """Set the immutable attribute on the open directory, or clear it. Raises OSError where the filesystem has no such thing."""
-    flags = bytearray(8)
-    fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
-    others = struct.unpack_from("I", flags)[0] & ~FS_IMMUTABLE_FL
-    wanted = others | (FS_IMMUTABLE_FL if wish else 0)
-    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("Q", wanted))
+    _set_flags(fd, _flags(fd) & ~FS_IMMUTABLE_FL | (FS_IMMUTABLE_FL if wish else 0))
 
 
 def clear_sync(fd: int) -> None:
     """Clear chattr's S of a file of ours, which it has from its directory: each of its writes would be synchronous."""
-    flags = bytearray(8)
     with contextlib.suppress(OSError):  # of a filesystem that has no flags
-        fcntl.ioctl(fd, FS_IOC_GETFLAGS, flags)
-        found = struct.unpack_from("I", flags)[0]
-        if found & FS_SYNC_FL:
-            fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("Q", found & ~FS_SYNC_FL))
+        flags = _flags(fd)
+        if flags & FS_SYNC_FL:
+            _set_flags(fd, flags & ~FS_SYNC_FL)
 
 
 def read_extents(fd: int) -> List[Extent]:
