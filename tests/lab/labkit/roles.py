@@ -13,6 +13,7 @@ import jinja2
 import yaml
 
 _KEYWORDS = {"name", "loop", "loop_control", "environment", "become", "register", "when", "changed_when", "tags", "no_log"}
+_OF_OTHERS = "plumbline.ssd.run_module"
 _JINJA = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
 
 
@@ -59,4 +60,5 @@ def tasks_for(root: Path, steps: Sequence[Mapping[str, Any]]) -> Iterator[Task]:
         (module,) = (key for key in task if key not in _KEYWORDS)
         for item in render(task["loop"], variables):
             env = {key: str(value) for key, value in task.get("environment", {}).items()}
-            yield Task(module, render(task[module], {**variables, task["loop_control"].get("loop_var", "item"): item}), env, item["summary"])
+            args = render(task[module], {**variables, task["loop_control"].get("loop_var", "item"): item})
+            yield Task(*((args["module"], args["arguments"]) if module == _OF_OTHERS else (module, args)), env, item["summary"])

@@ -38,7 +38,7 @@ def lies(place):
     own = {**planned(due=True), "verify": evil(place), "report": [ESCAPES]}
     variables = {"plumbline_verify": {"fetch": str(place / "evil"), "inconclusive": "warn"}, "verify_wanted": evil(place), "verify_reading": own}
     facts = {
-        "ansible_facts": {**variables, "inventory_hostname": "db02"},
+        "ansible_facts": {**variables, "inventory_hostname": "db02", "ansible_control_path": str(place / "evil")},
         "add_host": {"host_name": "db99"},
         "warnings": [ESCAPES, {"event": 1}, 7],
         "deprecations": [{"msg": ESCAPES}, 3],
@@ -52,8 +52,7 @@ def lies(place):
         "failed_when_result": False,
         "results": [{"skipped": True}],
     }
-    answers = {name: [{**one, **facts} for one in ones] for name, ones in ANSWERS.items() if name not in ("lvg", "lvol", "filesystem", "setup", "apt")}
-    answers.update({name: [{"changed": True, "ansible_facts": {"inventory_hostname": "db02"}}] for name in ("lvg", "lvol", "filesystem")})
+    answers = {name: [{**one, **facts} for one in ones] for name, ones in ANSWERS.items() if name not in ("setup", "apt")}
     answers["stack_plan"] = [{**plays.read({**plan, "verify": wanted(place)}), **own, **facts}]
     answers["mount_points"] = [{"changed": True, **facts, **plays.read({**planned(due=True), "verify": wanted(place)}), "reading": own, "released": ["x"]}]
     kept = {"stack": "../../db02", "record": "/etc/shadow", "verdict": "pass"}
@@ -90,10 +89,11 @@ def test_no_word_of_a_host_decides_where_the_controller_writes_or_what_it_shows(
 
 @pytest.mark.parametrize("fact", ["ansible_control_path", "ansible_sftp_executable", "plumbline_verify"])
 def test_facts_that_are_the_controllers_end_the_run_of_their_host(tmp_path, fact):
-    """Modules of other collections pass them on: Ansible would take the socket of a connection from them, or a program to run on the controller."""
+    """Of a task of the play itself: Ansible would take the socket of a connection from them, or a program to run on the controller."""
     answers = lies(tmp_path)
     answers["filesystem"] = [{"changed": True, "ansible_facts": {fact: str(tmp_path / "evil")}}]
-    code, said, calls = play(tmp_path, answers)
+    other = {"community.general.filesystem": {"dev": "/dev/other", "fstype": "ext4"}}
+    code, said, calls = plays.play(tmp_path, {"db01": answers}, [other, {"plumbline.ssd.stack_plan": {"stacks": STACKS}}])
     assert code != 0 and f"{fact.removeprefix('ansible_')}, which only the inventory and the play may set" in " ".join(said.split()), said
     assert [module for module, _args in calls["db01"]][-1] == "filesystem"
     assert not any(name.startswith("evil") for name in files_of(tmp_path)) and not printed(said)
