@@ -93,7 +93,7 @@ def when_syncing(disk: Disk) -> str:
 
 def test_its_image_has_pg_test_fsync_and_no_cluster(harness: Harness) -> None:
     assert harness.must("ls /usr/lib/postgresql/*/bin/pg_test_fsync").strip()
-    assert harness.must("ls /etc/postgresql 2>/dev/null || true; ls /var/lib/postgresql/*/ 2>/dev/null || true; pgrep postgres || true") == ""
+    assert harness.must("ls -d /etc/postgresql/*/* /var/lib/postgresql/*/* 2>/dev/null || true; pgrep postgres || true") == ""
 
 
 # --- the real pg_test_fsync -------------------------------------------------------------------------------------------------

@@ -60,9 +60,11 @@ def folder(tmp_path):
 
 @needs_root
 @pytest.mark.parametrize("user", [0, STRANGER], ids=["root", "stranger"])
-def test_a_namespace_of_root_is_one_mount_of_its_device_and_one_of_a_stranger_is_none(folder, user):
-    devno = sysfs.devno(os.stat(folder).st_dev)
-    with namespace(folder, 200, user):
+def test_a_namespace_of_root_is_one_mount_of_its_device_and_one_of_a_stranger_is_none(folder, user, monkeypatch):
+    """Of this process alone: the machine has namespaces of its own, and other tests make some beside this one."""
+    devno, listdir = sysfs.devno(os.stat(folder).st_dev), os.listdir
+    with namespace(folder, 200, user) as process:
+        monkeypatch.setattr(os, "listdir", lambda path=".": [process] if path == "/proc" else listdir(path))
         mounts = sysfs.read_mounts()
     assert [mount.devno for mount in mounts if not mount.here].count(devno) == (0 if user else 1)
     assert [mount for mount in mounts if mount.here] == [mount for mount in sysfs.read_mounts() if mount.here]
