@@ -119,7 +119,7 @@ def check_options(params):
 
 
 def check_textfile(path):
-    """The metrics are written there by root. Whoever could exchange the folder would decide where."""
+    """The last folder on the way that root alone can exchange. The metrics are written there by root: whoever could exchange the folder would decide where."""
     if not os.path.isdir(path):
         raise PlumblineError(
             "textfile: %s is not there; install node_exporter (Debian: prometheus-node-exporter), or name the directory that its option"
@@ -128,9 +128,11 @@ def check_textfile(path):
     if not unit_files.can_be_watched(unit_files.SmartdLine(path)):
         raise PlumblineError("textfile: '%s' holds a character that cannot stand in a unit of systemd; wanted letters, digits and / . _ : , = + @ -" % path)
     try:
-        os.close(open_folder(path).fd)
+        folder = open_folder(path)
     except OSError as fault:
         raise PlumblineError("textfile: %s cannot be used: %s" % (path, fault.strerror or fault)) from fault
+    os.close(folder.fd)
+    return folder.fixed
 
 
 def smartd_lines(params):
@@ -161,7 +163,7 @@ def texts_of(module):
     outputs = [os.path.join(params["textfile"], unit_files.METRICS_FILE)] if params["textfile"] else []
     if outputs:
         settings = {**{name: params[name] for name in OPTIONS}, "textfile": outputs[0]}
-        texts.update(unit_files.unit_texts(root_interpreter("the monitor"), params["interval"], settings))
+        texts.update(unit_files.unit_texts(root_interpreter("the monitor"), params["interval"], settings, check_textfile(params["textfile"])))
         texts[unit_files.PROGRAM] = program_bytes(program).decode("utf-8", "surrogateescape")
     smartd = module.get_bin_path("smartd")
     if params["smartd"] and not smartd:

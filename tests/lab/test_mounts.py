@@ -125,6 +125,21 @@ def test_what_is_mounted_over_a_volume_is_left_alone(harness: Harness, mounted: 
     assert "noatime" in options(harness) and harness.must(f"stat -c %a {MOUNT}").strip() == "750"
 
 
+def test_a_mount_point_inside_a_volume_that_is_covered_is_none(harness: Harness, mounted: Disk) -> None:
+    """What its owner puts over a volume can show directories of root (fusermount with allow_other): nothing is mounted into that."""
+    harness.must(f"mount -o remount,strictatime {MOUNT}")
+    (step,) = plan_of(harness, mounted)["steps"]
+    inner = {**step["mounts"][0], "path": MOUNT + "/wal"}
+    harness.must(f"mount -t tmpfs -o mode=0755 over {MOUNT}; mkdir {MOUNT}/wal; cp /etc/fstab /run/fstab.covered")
+    try:
+        error = "something that is on no block device is mounted over it [covered]; take that away"
+        assert_error(harness.module("mount_points", {"mounts": [inner]}), f"mount point {MOUNT}/wal is not safe: {MOUNT}: {error}")
+        harness.must(f"! findmnt --mountpoint {MOUNT}/wal; cmp /etc/fstab /run/fstab.covered")
+    finally:
+        harness.must(f"umount -R {MOUNT}/wal 2>/dev/null || true; umount {MOUNT}")
+    harness.apply(plan_of(harness, mounted)["steps"])
+
+
 def test_a_wrong_option_is_refused_by_the_kernel_and_said(harness: Harness, mounted: Disk) -> None:
     """Neither the mount nor its line of fstab is changed."""
     before = harness.must(f"findmnt -no ID,OPTIONS --mountpoint {MOUNT}; sha256sum /etc/fstab")

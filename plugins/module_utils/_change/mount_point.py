@@ -22,8 +22,8 @@ def live_mounts() -> Dict[str, Tuple[str, ...]]:
     return {mount.target: mount.options for mount in parse_mountinfo(sysfs.read_text("/proc/self/mountinfo"))}
 
 
-def numbered_mounts() -> Dict[int, Tuple[str, str]]:
-    """All mounts in our namespace by their numbers: (device number, mount point)."""
+def numbered_mounts() -> Dict[int, Tuple[str, str, int]]:
+    """All mounts in our namespace by their numbers: (device number, mount point, number of the mount that it lies on)."""
     return parse_mount_numbers(sysfs.read_text("/proc/self/mountinfo"))
 
 
@@ -37,13 +37,37 @@ def open_mounted(path: str) -> Tuple[int, str]:
         fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as fault:
         raise PlumblineError("%s could not be opened: %s" % (path, fault.strerror or fault)) from fault
-    numbers = [line.split()[1] for line in sysfs.read_text("/proc/self/fdinfo/%d" % fd).splitlines() if line.startswith("mnt_id:")]
-    devno, target = numbered_mounts().get(int(numbers[0]), ("", "")) if numbers else ("", "")
-    if target == path and not devno.startswith("0:"):
+    devno, fault = _volume_held(path, fd)
+    if not fault:
         return fd, devno
     os.close(fd)
-    why = "something that is on no block device is mounted over it [covered]; take that away" if target == path else "it is not mounted"
-    raise PlumblineError("%s: %s; its mount, owner and mode are left alone; run again" % (path, why))
+    raise PlumblineError("%s: %s; its mount, owner and mode are left alone; run again" % (path, fault))
+
+
+def _volume_held(path: str, fd: int) -> Tuple[str, str]:
+    """(device number, why it is not so) of the volume on a path whose directory a descriptor holds."""
+    devno, target, _below = numbered_mounts().get(_mount_number(fd), ("", "", 0))
+    if target == path and not devno.startswith("0:"):
+        return devno, ""
+    return "", "something that is on no block device is mounted over it [covered]; take that away" if target == path else "it is not mounted"
+
+
+def _mount_number(fd: int) -> int:
+    """The number of the mount that a descriptor lies on, proc(5), fdinfo; -1 if the kernel does not say."""
+    numbers = [line.split()[1] for line in sysfs.read_text("/proc/self/fdinfo/%d" % fd).splitlines() if line.startswith("mnt_id:")]
+    return int(numbers[0]) if numbers else -1
+
+
+def mount_below(path: str) -> int:
+    """The number of the mount that holds a mount point, whose way is looked at once more. Raises PlumblineError."""
+    try:
+        fd = open_way(path, live_mounts())
+    except OSError as fault:
+        raise PlumblineError("the way to mount point %s could not be opened: %s" % (path, fault.strerror or fault)) from fault
+    try:
+        return _mount_number(fd)
+    finally:
+        os.close(fd)
 
 
 def prepare_directory(path: str) -> List[str]:
@@ -143,6 +167,10 @@ def open_way(path: str, mounted: Collection[str]) -> int:
                 way.append(read_part(at, name, fd))
             _check_way(path, way, mounted if at == above else (), trusted)
             fd = step_down(fd, name)
+        if above in mounted:  # its owner can mount something of his own over it, and show there what he likes
+            fault = _volume_held(above, fd)[1]
+            if fault:
+                raise PlumblineError("mount point %s is not safe: %s: %s; run again" % (path, above, fault))
     except BaseException:
         os.close(fd)
         raise

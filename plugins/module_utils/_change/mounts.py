@@ -175,13 +175,15 @@ def _read_file(path: str) -> str:
 def _mount(run: Runner, path: str, uuid: str) -> None:
     """Mount what fstab has for a path, and see that the kernel has it at exactly that path. Raises PlumblineError.
 
-    A mount is told by its number: its mount point may have been one before, and then the new mount lies over the old one.
+    A mount is told by its number: its mount point may have been one before, and then the new mount lies over the old one. It has to lie on the mount
+    whose directory was looked at: whoever owns the root of the volume around it can mount something of his own over that, with the same paths in it.
     """
+    below = mount_point.mount_below(path)
     before = mount_point.numbered_mounts()
     must_succeed(run(["mount", path]), "%s could not be mounted" % path)
     devno = _devno_of(uuid)
     new = {number: one for number, one in mount_point.numbered_mounts().items() if number not in before}
-    strays = {number: target for number, (device, target) in new.items() if device == devno and target != path}
+    strays = {number: target for number, (device, target, on) in new.items() if device == devno and (target, on) != (path, below)}
     if path in mount_point.live_mounts() and not strays:
         return
     for target in strays.values():

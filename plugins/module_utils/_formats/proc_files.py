@@ -32,10 +32,13 @@ def parse_mountinfo(text: str, here: bool = True) -> List[Mount]:
     return mounts
 
 
-def parse_mount_numbers(text: str) -> Dict[int, Tuple[str, str]]:
-    """The number of each mount in mountinfo, proc(5) → (device number, mount point). A number is that of one mount as long as it is there."""
+def parse_mount_numbers(text: str) -> Dict[int, Tuple[str, str, int]]:
+    """The number of each mount in mountinfo, proc(5) → (device number, mount point, number of the mount that it lies on).
+
+    A number is that of one mount as long as it is there.
+    """
     rows = (line.split(" ") for line in text.split("\n"))
-    return {int(words[0]): (words[2], unescape(words[4])) for words in rows if len(words) >= 6 and words[0].isdigit()}
+    return {int(words[0]): (words[2], unescape(words[4]), _int(words[1])) for words in rows if len(words) >= 6 and words[0].isdigit()}
 
 
 _SEVERAL = ("btrfs", "bcachefs")  # may lie on several devices; their mounts have a device number of no device, or that of the first one

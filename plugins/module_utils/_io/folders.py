@@ -29,12 +29,14 @@ class Folder(NamedTuple):
     """A folder that is held open.
 
     *trusted*: root alone decides what lies in it, and where it is itself. *user*: the number of the user as whom it has to be used.
+    *fixed*: the last folder on the way to it that root alone can exchange, without links: the folder itself, or one above it.
     """
 
     fd: int
     path: str
     trusted: bool
     user: int = OURSELVES
+    fixed: str = "/"
 
     def act(self, work: Callable[[], None]) -> None:
         """Do something with this folder, as the user that it has to be done as. Raises OSError."""
@@ -54,6 +56,7 @@ class _Way:
         self.alone = True
         self.strangers: Set[int] = set()  # owners of folders on the way
         self.fault = ""  # who else could have put something else there
+        self.fixed = "/"
 
     @property
     def closed(self) -> bool:
@@ -108,6 +111,7 @@ def _go(way: _Way, path: str) -> None:
         if not stat.S_ISLNK(entry.st_mode):
             way.step(name)
             at += "/" + name
+            way.fixed = at if way.alone else way.fixed
             continue
         links += 1
         if links > _MOST_LINKS:
@@ -128,7 +132,7 @@ def _names(path: str) -> List[str]:
 def _judged(way: _Way, path: str) -> Folder:
     owner = way.here.st_uid
     if owner in way.owners and (way.closed or way.alone):
-        return Folder(way.fd, path, way.closed and way.alone)
+        return Folder(way.fd, path, way.closed and way.alone, fixed=way.fixed)
     if owner in way.owners:
         raise OSError(errno.EACCES, "%s, who could put something else in the place of %s; give it to root alone, or name another folder" % (way.fault, path))
     if way.strangers - {owner} or way.here.st_mode & stat.S_IWOTH:
@@ -136,7 +140,7 @@ def _judged(way: _Way, path: str) -> Folder:
         whose = way.fault if way.strangers - {owner} else everybody
         text = "%s belongs to user %s, and %s; wanted a folder of root's, or a way that nobody but its owner can change"
         raise OSError(errno.EACCES, text % (path, user_name(owner), whose))
-    return Folder(way.fd, path, False, owner)
+    return Folder(way.fd, path, False, owner, way.fixed)
 
 
 def user_name(uid: int) -> str:

@@ -31,8 +31,9 @@ TimeoutStartSec=15min
 # A reading takes some ten MiB. Whatever it meets on the host, the database keeps its memory.
 MemoryMax=1G
 # It reads drives and the host's storage, so it is root. It writes the metrics, its own records, and the locks of LVM and of the lease.
+# For the metrics the last folder is named that root alone can exchange: systemd follows links.
 ProtectSystem=strict
-ReadWritePaths=-{textfile} -{records} /run
+ReadWritePaths=-{writable} -{records} /run
 ProtectHome=read-only
 PrivateTmp=yes
 NoNewPrivileges=yes
@@ -64,10 +65,10 @@ class SmartdLine(NamedTuple):
     kind: str = ""
 
 
-def unit_texts(python: Sequence[str], minutes: int, settings: Mapping[str, Any]) -> Mapping[str, str]:
-    """Path → text of the units and of the program's settings. *python*: the words that begin the command."""
+def unit_texts(python: Sequence[str], minutes: int, settings: Mapping[str, Any], writable: str) -> Mapping[str, str]:
+    """Path → text of the units and of the program's settings. *python*: the words that begin the command; *writable*: where the metrics may be written."""
     words = {"mark": MARK, "python": " ".join(python), "program": PROGRAM, "settings": SETTINGS, "minutes": minutes, "records": posixpath.dirname(HOME)}
-    words["textfile"] = posixpath.dirname(settings["textfile"])
+    words["writable"] = writable
     return {
         SETTINGS: json.dumps(settings, indent=1, sort_keys=True) + "\n",
         SERVICE: _SERVICE.format(**words),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import binascii
 import json
 import os
 import re
@@ -17,6 +18,7 @@ DIRECTORY = "/var/lib/plumbline/health"
 MAX_READINGS = 400
 MAX_BYTES = 1 << 20
 EVERY_SECONDS = 86400
+_PLAIN = re.compile(r"([0-9A-Za-z. -]+/)?[0-9A-Za-z.-]+")  # a WWID, or model/serial
 # Counters that fall only where another drive answers, or this one was set back.
 _RISING = (
     "power_on_hours", "power_cycles", "host_bytes_written", "media_errors", "uncorrectable_errors", "end_to_end_errors", "reallocated", "crc_errors",
@@ -33,8 +35,15 @@ class Kept(NamedTuple):
 
 
 def path_of_drive(key: str) -> str:
-    """Where the readings of a drive are; *key* as Health has it."""
-    return "%s/%s.jsonl" % (DIRECTORY, re.sub(r"[^0-9A-Za-z.-]", "_", key.partition(":")[2])[:200])
+    """Where the readings of a drive are; *key* as Health has it.
+
+    No two drives have one file: a name that is not plain gets the checksum of the whole.
+    """
+    key = key.partition(":")[2]
+    name = re.sub(r"[^0-9A-Za-z.-]", "_", key)[:200]
+    if len(key) > len(name) or not _PLAIN.fullmatch(key):
+        name += "-%08x" % (binascii.crc32(key.encode("utf-8", "surrogateescape")) & 0xFFFFFFFF)
+    return "%s/%s.jsonl" % (DIRECTORY, name)
 
 
 def parse_readings(text: str) -> Tuple[Reading, ...]:

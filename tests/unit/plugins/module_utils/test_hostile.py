@@ -301,35 +301,45 @@ class Mounts:
     """The mounts of a host by their numbers. A mount of our device (253:0) lands at *lands*; others mount 8:1 meanwhile."""
 
     def __init__(self, monkeypatch, lands, stubborn=False):
-        self.table = {1: ("8:1", "/"), 2: ("8:2", "/etc/cron.d")}
+        self.table = {1: ("8:1", "/", 0), 2: ("8:2", "/etc/cron.d", 1)}
         self.lands, self.stubborn, self.calls = lands, stubborn, []
         monkeypatch.setattr(mount_point, "numbered_mounts", lambda: dict(self.table))
-        monkeypatch.setattr(mount_point, "live_mounts", lambda: {target: ("rw",) for _device, target in self.table.values()})
+        monkeypatch.setattr(mount_point, "live_mounts", lambda: {target: ("rw",) for _device, target, _on in self.table.values()})
+        monkeypatch.setattr(mount_point, "mount_below", lambda _path: 1)
         monkeypatch.setattr(mounts, "_devno_of", {"u1": "253:0"}.get)
 
     def run(self, argv):
         self.calls.append(tuple(argv))
         if argv[0] == "mount":
-            self.table.update({number: ("253:0", target) for number, target in enumerate(self.lands, 10)})
-            self.table[20] = ("8:3", "/somebody/else")
+            self.table.update({number: ("253:0", target, on) for number, (target, on) in enumerate(self.lands, 10)})
+            self.table[20] = ("8:3", "/somebody/else", 1)
         elif not self.stubborn:
-            self.table.pop(max(number for number, (_device, target) in self.table.items() if target == argv[1]))
+            self.table.pop(max(number for number, (_device, target, _on) in self.table.items() if target == argv[1]))
         return 0, "", ""
 
 
-@pytest.mark.parametrize("lands", [["/etc/cron.d"], ["/data01", "/etc/cron.d"], ["/new/place"]])
+# Where the mounts land, and on which mount; the last one is the stray.
+LANDS = {
+    "elsewhere": [("/etc/cron.d", 1)],
+    "twice": [("/data01", 1), ("/etc/cron.d", 1)],
+    "nowhere-known": [("/new/place", 1)],
+    "over-a-cover": [("/data01", 7)],
+}
+
+
+@pytest.mark.parametrize("lands", LANDS.values(), ids=LANDS)
 def test_a_mount_that_lands_elsewhere_is_taken_away_again(monkeypatch, lands):
     """Also where it lies over another mount, and where something is mounted at the right place as well. What others mount meanwhile is left alone."""
     host = Mounts(monkeypatch, lands)
-    before, stray = dict(host.table), lands[-1]
+    before, stray = dict(host.table), lands[-1][0]
     with pytest.raises(PlumblineError, match=rf"kernel shows the mount at {stray}: the way to it was changed meanwhile; it was unmounted again"):
         mounts._mount(host.run, "/data01", "u1")
     assert host.calls == [("mount", "/data01"), ("umount", stray)]
-    assert {number: one for number, one in host.table.items() if one[0] != "253:0"} == {**before, 20: ("8:3", "/somebody/else")}
+    assert {number: one for number, one in host.table.items() if one[0] != "253:0"} == {**before, 20: ("8:3", "/somebody/else", 1)}
 
 
 def test_a_stray_mount_that_stays_is_told(monkeypatch):
-    host = Mounts(monkeypatch, ["/etc/cron.d"], stubborn=True)
+    host = Mounts(monkeypatch, LANDS["elsewhere"], stubborn=True)
     with pytest.raises(PlumblineError, match=r"it could not be unmounted from /etc/cron\.d: do that by hand"):
         mounts._mount(host.run, "/data01", "u1")
 

@@ -276,6 +276,7 @@ def test_a_volume_inside_another(tmp_path, monkeypatch, frozen):
     machine = Machine(tmp_path, monkeypatch)
     order = []
     real = mount_point.prepare_directory
+    monkeypatch.setattr(mount_point, "_volume_held", lambda _path, _fd: ("253:0", ""))
     monkeypatch.setattr(mount_point, "prepare_directory", lambda path: order.append(("prepare", path)) or real(path))
     run = machine.run
     outer, inner = str(tmp_path / "data"), str(tmp_path / "data" / "wal")
@@ -578,7 +579,7 @@ def test_owner_and_mode_only_of_a_mounted_directory(tmp_path):
 def test_only_the_mount_of_the_volume_itself_is_held(tmp_path, monkeypatch, mounted, words):
     """Its owner can mount something over it with fusermount at any moment: what root does by the path would be done to that."""
     path = str(tmp_path)
-    monkeypatch.setattr(mount_point, "numbered_mounts", lambda: {number: (devno, at.format(path=path)) for number, (devno, at) in mounted.items()})
+    monkeypatch.setattr(mount_point, "numbered_mounts", lambda: {number: (devno, at.format(path=path), 1) for number, (devno, at) in mounted.items()})
     monkeypatch.setattr(mount_point.sysfs, "read_text", lambda name: "pos:\t0\nflags:\t012000000\nmnt_id:\t7\nino:\t2" if "fdinfo" in name else "")
     before = len(os.listdir("/proc/self/fd"))
     if words:
@@ -590,6 +591,26 @@ def test_only_the_mount_of_the_volume_itself_is_held(tmp_path, monkeypatch, moun
         fd, devno = mount_point.open_mounted(path)
         os.close(fd)
         assert devno == "253:0"
+
+
+@pytest.mark.parametrize("covered", [False, True])
+def test_a_mount_point_in_the_root_of_a_volume_wants_that_volume(tmp_path, monkeypatch, frozen, covered):
+    """The root of a volume may be anybody's, and what he mounts over it shows what he likes: also a directory of root for the mount point."""
+    outer = str(tmp_path)
+    held = os.open(outer, os.O_PATH)
+    numbers = {mount_point._mount_number(held): ("0:51" if covered else "253:0", outer, 1)}
+    os.close(held)
+    monkeypatch.setattr(mount_point, "numbered_mounts", lambda: numbers)
+    monkeypatch.setattr(mount_point, "live_mounts", lambda: {outer: ("rw",)})
+    if covered:
+        with pytest.raises(PlumblineError, match=r"wal is not safe: .* mounted over it \[covered\]; take that away; run again"):
+            mount_point.prepare_directory(outer + "/wal")
+        with pytest.raises(PlumblineError, match=r"wal is not safe"):
+            mount_point.mount_below(outer + "/wal")
+        assert not os.listdir(outer) and frozen == []
+    else:
+        mount_point.prepare_directory(outer + "/wal")
+        assert mount_point.mount_below(outer + "/wal") == next(iter(numbers)) and frozen == [outer + "/wal"]
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,21 @@ def test_a_race_for_the_folder_never_leads_outside(place):
     assert owner_and_mode(str(place.secret / "shadow")) == (0, 0o640)
 
 
+@needs_root
+@pytest.mark.parametrize(
+    ("owner", "above", "fixed"), [(0, 0, "lib/prometheus/node-exporter"), (STRANGER, 0, "lib/prometheus/node-exporter"), (STRANGER, STRANGER, "lib/prometheus")]
+)
+def test_the_last_folder_that_root_alone_can_exchange(place, owner, above, fixed):
+    """A unit may name that one. systemd follows links: of a folder below it somebody else could make one to /etc."""
+    os.chown(str(place.theirs), above, above)
+    folder = place.make("lib/prometheus/node-exporter", owner)
+    os.symlink(str(folder), str(place.top / "link"))
+    for path in (folder, place.top / "link"):
+        found = folders.open_folder(str(path))
+        os.close(found.fd)
+        assert found.fixed == os.path.realpath(str(place.top / fixed))
+
+
 def test_links_of_root_are_followed(tmp_path):
     """/var on another filesystem, by a link that root made."""
     (tmp_path / "data").mkdir()

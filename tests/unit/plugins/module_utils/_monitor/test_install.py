@@ -52,7 +52,7 @@ class Host:
         return (0 if verb not in known or unit in known[verb] else 3), "", ""
 
     def texts(self, minutes=15, smartd=True):
-        texts = {**unit_texts(("/usr/bin/python3", "-I"), minutes, {"textfile": self.prom}), unit_files.PROGRAM: "PK\udc80"}
+        texts = {**unit_texts(("/usr/bin/python3", "-I"), minutes, {"textfile": self.prom}, os.path.dirname(self.prom)), unit_files.PROGRAM: "PK\udc80"}
         return {**texts, **({self.conf: smartd_text(LINES, "root", "")} if smartd else {})}
 
     def apply(self, texts, check=False):

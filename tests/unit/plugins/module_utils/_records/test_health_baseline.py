@@ -105,6 +105,12 @@ def test_a_name_stays_in_its_directory(key):
     assert os.path.dirname(os.path.realpath(path)) == health_baseline.DIRECTORY and len(os.path.basename(path)) < 255 and path.isprintable()
 
 
+def test_no_two_drives_have_one_file():
+    keys = ["wwn:a_b", "wwn:a b", "wwn:a.b", "serial:a/b", "serial:a b/c", "serial:a/b c", "serial:a/b_c", "serial:a_b/c", "wwn:" + "a" * 300, "wwn:" + "a" * 301]
+    assert len({path_of_drive(key) for key in keys}) == len(keys)
+    assert path_of_drive("wwn:naa.5002538e4035a1b2") == health_baseline.DIRECTORY + "/naa.5002538e4035a1b2.jsonl"
+
+
 def test_what_cannot_be_kept_is_told(directory):
     directory.parent.mkdir()
     directory.write_text("x")
