@@ -99,9 +99,10 @@ def explained(result):
 class ActionModule(HostAction):
     """Fills in who asks, if a lease is asked for, and prints the report if the task judges what stands.
 
-    A full blank proof takes hours, so async is supported. Such a task cannot ask a second time: if the lease is held by a run that is gone, the user gets
-    the refusal.
+    Nobody is here when a task in the background ends, so there is no async. What takes hours is done by aligned_partition.
     """
+
+    _supports_async = False
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
@@ -135,5 +136,4 @@ class ActionModule(HostAction):
             other = {} if module == "stack_plan" else {"module_name": f"plumbline.ssd.{module}"}
             return explained(super(ActionModule, self).ask(task_vars, args, **other))
 
-        # Nobody is here when a task in the background ends: the host makes the plan as well.
-        return call("stack_plan_async", arguments) if self._task.async_val else plan_host(call, arguments, self._task.check_mode)
+        return plan_host(call, arguments, self._task.check_mode)

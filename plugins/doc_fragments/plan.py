@@ -13,8 +13,9 @@ class ModuleDocFragment:
 notes:
   - The module runs at most three tools to read the storage, all read-only - C(lvm fullreport), C(dmsetup table), and C(wipefs) without an
     erase option. On a host that keeps a write cache setting it also runs C(systemctl is-active).
-  - The module proves a device blank before the device is taken. It reads the first and last 64 MiB completely and 1,024 random places
-    (C(blank_proof=sampled)), or the whole device. The collection's guide on refusals says what the sample is sure to find.
+  - The module proves a device blank before the device is taken. It reads the first and last 64 MiB completely and 1,024 random places.
+    With C(blank_proof=full), M(plumbline.ssd.aligned_partition) reads the whole device before it writes the table. The collection's guide on refusals
+    says what the sample is sure to find.
   - A partition, a PV or a volume of the stack itself that seems to be empty is proven blank in the same way, because a signature can be
     lost while the data is still there. The guide on getting data back describes how to restore it.
   - If a device has foreign contents and no other reason speaks against it, the refusal has a digest of the device and of what was found

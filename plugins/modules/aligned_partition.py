@@ -100,7 +100,9 @@ options:
         type: bool
         default: false
       full_proof:
-        description: Read the whole device to prove it blank, instead of its ends and samples.
+        description:
+          - Read the whole device to prove it blank, instead of its ends and samples. The task then starts the module in the background of the host
+            and asks for its end every ten seconds, so that no connection has to last that long.
         type: bool
         default: false
       probe_starts:

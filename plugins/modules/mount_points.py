@@ -140,26 +140,6 @@ options:
             type: list
             elements: str
             default: []
-  read_back:
-    description:
-      - The stacks of the host, as M(plumbline.ssd.stack_plan) takes them. If they are given, the module observes the host and plans
-        again after the mounts. This saves a separate module call.
-      - If no step is left, this was the last writer of the run, and the module gives its O(lease) back.
-      - In check mode nothing is read back.
-    type: list
-    elements: dict
-    default: []
-  verify:
-    description:
-      - What is proven of these stacks by measurement, as M(plumbline.ssd.stack_plan) takes it. It is used with O(read_back) only.
-    type: dict
-  fail_if:
-    description:
-      - When the module fails because of what it read back, as M(plumbline.ssd.stack_plan) takes it. It is used with O(read_back) only. The
-        mounts stay. The task prints the report of the reading before it fails.
-    type: str
-    choices: [never, unfinished, unsound, any]
-    default: never
 extends_documentation_fragment:
   - plumbline.ssd.lease
   - plumbline.ssd.attributes
@@ -186,28 +166,19 @@ EXAMPLES = r"""
     drop_ins: "{{ item.drop_ins }}"
     enable_fstrim_timer: "{{ item.enable_fstrim_timer }}"
     accepted: "{{ item.accepted }}"
-    read_back: "{{ plumbline_stacks }}"
-    verify: "{{ plumbline_verify }}"
   become: true
   loop: "{{ plan.steps | selectattr('action', 'eq', 'mount') }}"
   loop_control:
     label: "{{ item.summary }}"
-  register: mounted
 
-- name: Fail if a step is left
-  ansible.builtin.assert:
-    that: mounted.results[0].reading.steps | length == 0
+- name: Read back, and fail if a step is left
+  plumbline.ssd.stack_plan:
+    stacks: "{{ plumbline_stacks }}"
+    fail_if: unfinished
+  become: true
 """
 
 RETURN = r"""
-reading:
-  description: What M(plumbline.ssd.stack_plan) now returns for the stacks in O(read_back).
-  returned: success, when O(read_back) is given and it is not check mode
-  type: dict
-released:
-  description: The run whose lease was given back, because no step was left. Empty if no lease was given back.
-  returned: success, and when the module fails because of O(fail_if), when O(read_back) is given and it is not check mode
-  type: str
 reasons:
   description: More about a failure, one line for each reason.
   returned: failure with several causes
@@ -216,33 +187,13 @@ reasons:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import FAIL_IF, exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
 from ansible_collections.plumbline.ssd.plugins.module_utils._change.mounts import apply_mounts
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner, starter
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import ACCEPTED, MOUNT
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, release, writing
-
-
-def read_back(run, stacks, verify, fail_if):
-    """The plan of *stacks* as the host is now, its warnings, the fault if the host is not as *fail_if* wants it, else None, and what was read, as one text.
-
-    The plan is made for the lease, which is given back in this same call. The controller plans again, from the text.
-    """
-    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import note_filesystems  # a mount alone needs none of this
-    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import fault_of, plan_reading, questions
-    from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.reading_call import pack_reading
-    from ansible_collections.plumbline.ssd.plugins.module_utils._observe.read_for_plan import read_for_plan
-    from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
-    from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
-
-    told = "the mounts are made, and reading back was refused: "
-    wanted, measures = read_stacks(stacks), None if verify is None else read_verify(verify)
-    read = read_for_plan(run, questions(wanted, verify=measures is not None))
-    reading, warnings = plan_reading(read, wanted, verify=measures, refused=told)
-    note_filesystems(reading)
-    return reading, warnings, fault_of(fail_if, reading), pack_reading(read)
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, writing
 
 
 def main():
@@ -252,43 +203,25 @@ def main():
             "drop_ins": {"type": "dict", "default": {}},
             "enable_fstrim_timer": {"type": "bool", "default": False},
             "accepted": {"type": "list", "elements": "dict", "default": [], "options": ACCEPTED},
-            "read_back": {"type": "list", "elements": "dict", "default": []},
-            "verify": {"type": "dict"},
-            "fail_if": FAIL_IF,
             "lease": LEASE,
         },
         supports_check_mode=True,
     )
     params = module.params
-    reading = {}
-    answer = released = ""
-    unfit = None
-    changed = False
     try:
         need_root()
         timer = params["enable_fstrim_timer"]
-        with writing(params["lease"], module.check_mode) as taken_over:
+        with writing(params["lease"], module.check_mode) as warnings:
             if not module.check_mode:
                 forget_made([mount["uuid"] for mount in params["mounts"]])  # what is to be mounted was made
             applied = apply_mounts(runner(module), starter(module), params["mounts"], params["drop_ins"], timer, module.check_mode, params["accepted"])
-            warnings, changed = taken_over + applied.warnings, applied.changed
-            try:
-                if params["read_back"] and not module.check_mode:
-                    reading, more, unfit, answer = read_back(runner(module), params["read_back"], params["verify"], params["fail_if"])
-                    warnings += more
-            finally:
-                applied.finish()
-        run = params["lease"].get("run", "")
-        if run and reading and not reading["steps"] and release(run):
-            released = run
+            applied.finish()
     except PlumblineError as fault:
-        exit_refused(module, fault, changed=changed)
+        exit_refused(module, fault)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
-    result = {"reading": reading, "answer": answer, "released": released} if reading else {}
-    if unfit:
-        exit_refused(module, unfit, warnings, report=reading["report"], released=released, changed=changed)
-    exit_success(module, warnings, changed=changed, diff=dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab"), **result)
+    diff = dict(applied.diff, before_header="/etc/fstab", after_header="/etc/fstab")
+    exit_success(module, warnings + applied.warnings, changed=applied.changed, diff=diff)
 
 
 if __name__ == "__main__":

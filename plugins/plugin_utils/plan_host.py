@@ -2,7 +2,7 @@
 """A plan of a host, made on the controller from what one call of a module reads there. A host that is as asked costs that one call.
 
 The code of a module is sent and compiled anew in each call; on the controller it is compiled once. So the host reads, and the controller plans.
-Where steps remain and a lease is asked for, a second call takes the lease; stack_plan_async does the same in one piece on the host.
+Where steps remain and a lease is asked for, a second call takes the lease.
 """
 
 from __future__ import annotations
@@ -198,15 +198,3 @@ def _planned(reading, *arguments, **more):
 def _holder(lease):
     """Who has the lease, by what the host says of it, in the words of a result; nothing if it says none."""
     return {"holder": {key: one_line(str(lease.get(key, ""))) for key in ("run", "controller", "process", "since")}} if isinstance(lease, dict) else {}
-
-
-def read_back(answer, stacks, verify, fail_if):
-    """The plan of what a host read back after its mounts were made: (result, warnings, the fault if it is not as *fail_if* wants it, else None).
-
-    Made here of the spec of the task: the host has made the same plan for itself, to give its lease back if no step is left.
-    """
-    given, wanted = plain([stacks, verify])
-    refused = "the mounts are made, and reading back was refused: "
-    reading = _unpacked(answer).reading
-    result, warnings = _planned(reading, read_stacks(given), verify=None if wanted is None else read_verify(wanted), refused=refused)
-    return printable_result(result), [one_line(warning) for warning in warnings], fault_of(fail_if, result)

@@ -84,8 +84,9 @@ def test_a_run_from_its_lease_to_its_end(harness: Harness, spec: dict[str, Any])
     harness.apply([step for step in plan["steps"] if step["action"] in ("volume_group", "logical_volume", "filesystem")])
     (mount,) = (step for step in plan["steps"] if step["action"] == "mount")
     given = {key: mount[key] for key in ("mounts", "drop_ins", "enable_fstrim_timer", "accepted")}
-    done = harness.module("mount_points", {**given, "lease": lease, "read_back": spec["stacks"]})
-    assert (done["failed"], done["reading"]["steps"], done["released"]) == (False, [], lease["run"])
+    assert not harness.module("mount_points", {**given, "lease": lease})["failed"]
+    done = harness.module("stack_plan", {**spec, "lease": lease, "fail_if": "any"})
+    assert (done["failed"], done["steps"], done["released"]) == (False, [], lease["run"])
     assert json.loads(harness.must(f"cat {LEASE}"))["free"] is True
     again = harness.module("stack_plan", {**spec, "lease": {}})
     assert (again["steps"], again["lease"]) == ([], {})

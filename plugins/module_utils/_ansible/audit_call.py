@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import read_health, read_options
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_call import read
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import plan_reading, questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import absent_mounts, host_findings
@@ -17,6 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof 
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.read_for_plan import read_for_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
@@ -47,7 +48,10 @@ def audit_host(
         return {"drive_health": read_health(means, nodes, params, read_options(params, now), everything=True, keep=False).result}
 
     def drift() -> Dict[str, Dict[str, Any]]:
-        return {"stack_plan": read(run, stacks, verify=verify, prove=False, refused="")[0]} if stacks else {}
+        if not stacks:
+            return {}
+        reading = read_for_plan(run, questions(stacks, prove=False, verify=verify is not None))
+        return {"stack_plan": plan_reading(reading, stacks, verify=verify, refused="")[0]}
 
     parts: Dict[str, Dict[str, Any]] = {}
     for name, part in (("stack_info", disks_and_stacks), ("drive_health", drives), ("stack_plan", drift)):

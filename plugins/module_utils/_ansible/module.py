@@ -17,7 +17,7 @@ def need_root() -> None:
         raise PlumblineError("root is missing: the module runs as user %d; set become: true on the play or the task" % os.geteuid())
 
 
-# The option fail_if of a module that reads the stacks: when it fails by what it found; see plan_call.fault_of().
+# The option fail_if of a module that reads the stacks: when it fails by what it found; see plan_reading.fault_of().
 FAIL_IF = {"type": "str", "choices": ["never", "unfinished", "unsound", "any"], "default": "never"}
 _LINES = ("report", "paragraphs")  # of a result: what people read, one line an item
 

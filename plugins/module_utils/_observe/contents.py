@@ -191,7 +191,6 @@ def _of_disks(seen: Observation, targets: Sequence[str], ask: Questions) -> List
             {
                 "path": seen.nodes[devno].path,
                 "size": seen.nodes[devno].size,
-                "full": ask.full_proof,
                 "ones_are_blank": deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0))),
             },
         )

@@ -57,7 +57,8 @@ def assert_no_false_word(stacks: Iterable[dict[str, Any]], report: Sequence[str]
             tables[-1].append(line.strip())
         else:
             tables.append([])
-    for one, lines in zip(stacks, tables, strict=True):
+    stacks = list(stacks)
+    for one, lines in zip(stacks, tables[: len(stacks)], strict=True):  # behind the tables is what is found of the host
         legs = [leg for layer in one["layers"] for leg in layer["legs"]]
         wrong = [found for found in one["findings"] if found["level"] == "error" and found["layer"] not in _NOT_PLACES]
         if "aligned: every layer on every leg" in lines:

@@ -51,6 +51,9 @@ def plan(*steps, **more):
     return plays.read(planned(*steps, **more))
 
 
+STANDS = plan(due=True)
+BACK = ["stack_plan", "run_lease"]  # read back, and the lease given back
+
 ANSWERS = {
     **{name: [{"changed": True}] for name in ("aligned_partition", "lvg", "lvol", "filesystem", "apt")},
     "run_lease": [{"changed": True, "lease": {"run": RUN, "digest": "d" * 64}, "again": False, "released": True}],
@@ -58,7 +61,7 @@ ANSWERS = {
     "setup": [{"ansible_facts": {"ansible_pkg_mgr": "apt"}}],
     "offset_sweep": [{"measure": "offset_sweep", "verdict": "phase"}],
     "stack_proof": [{"verdict": "pass", "proofs": [], "report": ["measured"], "paragraphs": []}],
-    "mount_points": [{"changed": True, **plan(due=True), "released": RUN}],
+    "mount_points": [{"changed": True}],
 }
 SPEC = {"devices": ["a"], "layout": "separate", "volumes": [{"name": "data"}]}
 STACKS = [{"name": "pgdata", **SPEC}]
@@ -87,29 +90,35 @@ def play_one(place, answers, tasks=PROVISION, *words):
 CASES = {
     "as_asked": ({"stack_plan": [plan()]}, True, ["stack_plan"]),
     "only_measured": ({"stack_plan": [plan(due=True)]}, True, ["stack_plan", *MEASURED]),
-    "built": ({"stack_plan": [plan(*ALL)]}, True, ["stack_plan", "take", *BUILT, *MEASURED]),
+    "built": ({"stack_plan": [plan(*ALL), STANDS]}, True, ["stack_plan", "take", *BUILT, *BACK, *MEASURED]),
     "nothing_is_mounted": ({"stack_plan": [plan("partition"), plan()]}, True, ["stack_plan", "take", "aligned_partition", "stack_plan", "run_lease"]),
     "lvcreate_fails": ({"stack_plan": [plan(*ALL)], "lvol": [NOT_THERE]}, False, ["stack_plan", "take", *BUILT[:3], "run_lease"]),
-    "unsound_lease_given_back": ({"stack_plan": [plan(*ALL)], "mount_points": [{**NOT_THERE, "released": RUN}]}, False, ["stack_plan", "take", *BUILT]),
-    "a_step_is_left": ({"stack_plan": [plan(*ALL)], "mount_points": [NOT_THERE]}, False, ["stack_plan", "take", *BUILT, "run_lease"]),
-    "packages": ({"stack_plan": [plan(*ALL, missing=["lvm2"]), plan(*ALL)]}, True, ["stack_plan", "take", "apt", "stack_plan", "take", *BUILT, *MEASURED]),
+    "unsound": ({"stack_plan": [plan(*ALL), plan(findings=[FINDING])]}, False, ["stack_plan", "take", *BUILT, *BACK]),
+    "a_step_is_left": ({"stack_plan": [plan(*ALL), plan("mount")]}, False, ["stack_plan", "take", *BUILT, "stack_plan", "take", "run_lease"]),
+    "mount_fails": ({"stack_plan": [plan(*ALL)], "mount_points": [NOT_THERE]}, False, ["stack_plan", "take", *BUILT, "run_lease"]),
+    "reading_back_fails": ({"stack_plan": [plan(*ALL), NOT_THERE]}, False, ["stack_plan", "take", *BUILT, *BACK]),
+    "packages": (
+        {"stack_plan": [plan(*ALL, missing=["lvm2"]), plan(*ALL), STANDS]},
+        True,
+        ["stack_plan", "take", "apt", "stack_plan", "take", *BUILT, *BACK, *MEASURED],
+    ),
     "no_package": ({"stack_plan": [plan(*ALL, missing=["lvm2"])], "apt": [NOT_THERE]}, False, ["stack_plan", "take", "apt", "run_lease"]),
     "tools_still_missing": ({"stack_plan": [plan(*ALL, missing=["lvm2"])]}, False, ["stack_plan", "take", "apt", "stack_plan", "take", "run_lease"]),
     "refused_when_active": ({"stack_plan": [plan("unfinished"), NOT_THERE]}, False, ["stack_plan", "take", "lvol", "stack_plan", "run_lease"]),
     "activated_as_asked": ({"stack_plan": [plan("unfinished"), plan()]}, True, ["stack_plan", "take", "lvol", "stack_plan", "run_lease"]),
     "fio_is_missing": ({"stack_plan": [plan(due=True, missing=["fio"]), plan(due=True)]}, True, ["stack_plan", "apt", "stack_plan", *MEASURED]),
-    "healthy_drives": ({"stack_plan": [plan(*ALL, look=True)]}, True, ["stack_plan", "take", "drive_health", *BUILT, *MEASURED]),
+    "healthy_drives": ({"stack_plan": [plan(*ALL, look=True), STANDS]}, True, ["stack_plan", "take", "drive_health", *BUILT, *BACK, *MEASURED]),
     "failing_drive": ({"stack_plan": [plan(*ALL, look=True)], "drive_health": [NOT_THERE]}, False, ["stack_plan", "take", "drive_health", "run_lease"]),
     "as_asked_and_read_yesterday": ({"stack_plan": [plan(look=True)]}, True, ["stack_plan", "drive_health"]),
     "smartctl_first": (
-        {"stack_plan": [plan(*ALL, missing=["smartmontools"], look=True), plan(*ALL, look=True)]},
+        {"stack_plan": [plan(*ALL, missing=["smartmontools"], look=True), plan(*ALL, look=True), STANDS]},
         True,
-        ["stack_plan", "take", "apt", "stack_plan", "take", "drive_health", *BUILT, *MEASURED],
+        ["stack_plan", "take", "apt", "stack_plan", "take", "drive_health", *BUILT, *BACK, *MEASURED],
     ),
     "drift_while_packages_were_installed": (
-        {"stack_plan": [plan(due=True, missing=["fio"]), plan(*ALL)]},
+        {"stack_plan": [plan(due=True, missing=["fio"]), plan(*ALL), STANDS]},
         True,
-        ["stack_plan", "apt", "stack_plan", "take", *BUILT, *MEASURED],
+        ["stack_plan", "apt", "stack_plan", "take", *BUILT, *BACK, *MEASURED],
     ),
 }
 
@@ -128,7 +137,7 @@ def test_what_is_called_in_which_order(played, name):
     counts = re.search(rf"^{name} +: .* failed=(\d+)", said, re.MULTILINE)
     assert (counts.group(1) == "0") is good, said
     if "run_lease" in expected:
-        assert calls[name][-1][1]["run"] == RUN
+        assert [args["run"] for module, args in calls[name] if module == "run_lease"][-1] == RUN
 
 
 def test_the_run_is_summed_up(played):
@@ -160,9 +169,10 @@ def test_every_plan_is_judged(tmp_path):
 
 def test_the_caller_may_loop_over_the_role(tmp_path):
     """Its own item is in the stacks that are read back."""
-    code, said, calls = play_one(tmp_path, {"stack_plan": [plan("mount")]}, LOOP)
+    code, said, calls = play_one(tmp_path, {"stack_plan": [plan("mount"), plan()] * 2}, LOOP)
     assert code == 0, said
-    assert [args["read_back"] for name, args in calls if name == "mount_points"] == [[{"name": "one", **SPEC}], [{"name": "two", **SPEC}]]
+    read = [args["stacks"][0]["name"] for name, args in calls if name == "stack_plan"]
+    assert read == ["one", "one", "two", "two"] and [name for name, _args in calls].count("mount_points") == 2
 
 
 @pytest.mark.parametrize("role, fail_if", [("provision", "any"), ("filesystem", "unfinished"), ("verify", "any")])
@@ -195,7 +205,7 @@ GATES = {
 
 def test_what_the_gate_does(tmp_path):
     """It stops a play before a step only. A host that is as asked gets its findings as warnings."""
-    answers = {name: {**ANSWERS, "stack_plan": [plan(*steps, look=True)]} for name, (_health, steps, _fail_if) in GATES.items()}
+    answers = {name: {**ANSWERS, "stack_plan": [plan(*steps, look=True), plan()]} for name, (_health, steps, _fail_if) in GATES.items()}
     given = {"plumbline_health": "{{ gates[inventory_hostname] }}", "gates": {name: row[0] for name, row in GATES.items()}}
     code, said, calls = plays.play(tmp_path, answers, PROVISION, "--forks", "2", plumbline_stacks=STACKS, **given)
     assert code == 0, said

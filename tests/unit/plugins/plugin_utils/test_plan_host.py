@@ -15,14 +15,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import read
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, StorageReading
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe import read_for_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun, lease_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.taken_lease import take_for_plan
-from ansible_collections.plumbline.ssd.plugins.modules import mount_points
 from ansible_collections.plumbline.ssd.plugins.plugin_utils import plan_host
-from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host
 
 STACKS = [{"name": "pgdata", "devices": ["a"], "layout": "separate", "volumes": [{"name": "data"}]}]
 MAKE = {"action": "filesystem", "uuid": "u", "summary": "ext4"}
@@ -134,6 +130,15 @@ def test_another_run_is_refused_with_the_holders_name(host):
     busy = host.ask()
     assert "of first@there" in busy["msg"] and busy["reasons"] == [busy["msg"]] and set(busy["holder"]) == {"run", "controller", "process", "since"}
     assert current().run == run and host.proves == [True, False, False, False]
+
+
+def test_while_another_run_has_the_host_no_device_is_read_for_a_proof(host):
+    """That run would find it open."""
+    host.plans += [ONE, PlumblineError("unproven"), ONE]
+    run = host.ask()["lease"]["run"]
+    assert host.ask()["failed"]
+    host.ask(lease={"run": run})
+    assert host.proves == [True, False, True]
 
 
 def test_what_was_seen_while_another_run_had_the_host_is_looked_at_again(host, monkeypatch):
@@ -284,21 +289,3 @@ def test_a_lease_that_is_none(host, monkeypatch, taken):
     host.plans += [ONE]
     monkeypatch.setattr(host, "run_lease", lambda **_arguments: taken)
     assert host.ask()["msg"] == "what the host returned is no lease of this release"
-
-
-SPEC = [{"name": "pgdata", "devices": ["/dev/nvme0n1", "/dev/nvme1n1"], "volumes": [{"name": "data", "size": "70%", "mount": "/data"}]}]
-
-
-@pytest.mark.parametrize("built, left", [(True, 0), (False, 5)])
-def test_what_was_read_back_is_planned_on_both_sides(tmp_path, monkeypatch, built, left):
-    """On the host for its lease, on the controller for the roles: the same plan, by the spec of each."""
-    there = Host()
-    there.pair(2)
-    if built:
-        there.build(read_stacks(SPEC))
-    monkeypatch.setattr(read_for_plan, "read_for_plan", lambda _run, _ask: StorageReading(there.seen, {}, {}, Keeping({}, True, ()), 0))
-    monkeypatch.setattr(begun, "MAKING", str(tmp_path / "making.json"))
-    own, _warnings, unfit, answer = mount_points.read_back(None, SPEC, {}, "any")
-    plan, _warnings, fault = plan_host.read_back(answer, SPEC, {}, "any")
-    assert len(plan["steps"]) == len(own["steps"]) == left and plan["digest"] == own["digest"]
-    assert str(unfit) == str(fault) and plan["verify"] == {"policy": "unproven", "inconclusive": "fail", "fetch": "", "show": "full", **plan["verify"]}

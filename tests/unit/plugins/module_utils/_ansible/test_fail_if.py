@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.plugins.action import ActionBase
-from ansible_collections.plumbline.ssd.plugins.action import mount_points, stack_plan
+from ansible_collections.plumbline.ssd.plugins.action import stack_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import FAIL_IF
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import fault_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import print_report
@@ -104,20 +104,3 @@ def test_when_the_plan_prints_its_report(monkeypatch, fail_if, changed, failed, 
 
 def test_a_refused_plan_has_no_report():
     assert run(stack_plan, {"failed": True, "msg": "refused"}, Task(fail_if="any")) == ([], {"failed": True, "msg": "refused"})
-
-
-def test_what_was_read_back_is_printed():
-    said, returned = run(mount_points, {"failed": True, "report": ["one"]}, Task())
-    assert said == ["[db07]\n  one"] and "report" not in returned
-
-
-@pytest.mark.parametrize("failed", [False, True])
-def test_what_the_host_says_that_it_read_back_is_nothing(failed):
-    """It is planned on the controller, from the answer, or there is none."""
-    said, returned = run(mount_points, {"reading": {"report": ["one"], "proofs": []}, "answer": "x", "failed": failed}, Task())
-    assert said == [] and not {"reading", "answer"} & set(returned)
-
-
-@pytest.mark.parametrize("result", [{"changed": False}, {"failed": True, "msg": "no"}])
-def test_a_mount_without_reading_back_prints_nothing(result):
-    assert run(mount_points, result, Task()) == ([], result)
