@@ -182,8 +182,17 @@ proofs:
       description: When that verdict was stored. Empty if there is none.
       type: str
     due:
-      description: Whether the policy asks for a measurement.
+      description: Whether it is measured now.
       type: bool
+    settled:
+      description:
+        - Whether nothing is left to do about it. V(false) for one that is measured, and for one that is not proven and yet not measured again,
+          because nothing else would come of that. C(state) has the reason.
+      type: bool
+    accepted:
+      description: What of C(plumbline_verify.accept) the stored verdict needs.
+      type: list
+      elements: str
     state:
       description: The same for people, in one line.
       type: str

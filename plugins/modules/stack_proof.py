@@ -15,12 +15,14 @@ description:
     M(plumbline.ssd.fstrim_proof), and reduces them to one verdict for each stack, the worst of all.
   - Keeps the verdict below C(/var/lib/plumbline/proof), readable by root only, together with all figures. M(plumbline.ssd.stack_plan) reads
     it there. A stack that was proven is therefore not measured again until the stack, one of its devices or a threshold changes.
+  - Counts how often a stack was measured under the same conditions, which are the releases of the kernel and of fio, and did not pass.
   - Keeps the results of writes in the record, because writes cannot be measured again after a filesystem exists. A stack whose writes
     failed does not pass by its reads.
 options:
   proofs:
     description:
-      - The proofs, as RV(plumbline.ssd.stack_plan#module:proofs) lists them.
+      - The proofs, as RV(plumbline.ssd.stack_plan#module:proofs) lists them. Of one that is not C(due) the record is judged again, as it is, by
+        what O(accept) accepts.
     type: list
     elements: dict
     required: true
@@ -37,6 +39,14 @@ options:
         of a verdict.
     type: bool
     default: true
+  accept:
+    description:
+      - What may be unproven, as in C(plumbline_verify.accept). V(unproven_writes) accepts a measurement of the writes that came to no result.
+        What is accepted is kept in the record. What failed is never accepted.
+    type: list
+    elements: str
+    choices: [unproven_writes]
+    default: []
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -79,17 +89,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: The worst verdict of all stacks, V(pass), V(inconclusive) or V(fail). With O(final=false) it is V(unfinished).
+  description:
+    - The worst verdict of all stacks, V(pass), V(accepted) (it passes, except what O(accept) accepts), V(inconclusive) or V(fail). With
+      O(final=false) it is V(unfinished).
   returned: success
   type: str
   sample: pass
 proofs:
-  description: C(stack), C(verdict), C(reasons) and C(record) (the path of the record on the host) for each stack.
+  description:
+    - For each stack C(stack), C(verdict), C(reasons), C(record) (the path of the record on the host), C(accepted) (what of O(accept) was
+      needed) and C(next) (whether it is measured again, and what ends it).
   returned: success
   type: list
   elements: dict
 paragraphs:
-  description: For each stack that did not pass, what was measured, the reasons of the verdict, and where the figures are.
+  description: For each stack that did not pass, what was measured, the reasons of the verdict, where the figures are, and what to do.
   returned: success
   type: list
   elements: str
@@ -105,8 +119,11 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import ACCEPTED, PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.conditions import read_conditions
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove import stack_proof
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.kept_proof import ACCEPTANCES
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs
 
 
@@ -116,6 +133,7 @@ def main():
             "proofs": {"type": "list", "elements": "dict", "required": True},
             "measured": {"type": "list", "elements": "dict", "required": True},
             "final": {"type": "bool", "default": True},
+            "accept": {"type": "list", "elements": "str", "choices": list(ACCEPTANCES), "default": []},
         },
         supports_check_mode=True,
     )
@@ -124,11 +142,15 @@ def main():
     judged, report = [], []
     try:
         need_root()
+        rules = stack_proof.Rules(params["accept"], read_conditions(runner(module)))
         for proof in stack_proof.check_proofs(params["proofs"]):
-            measured = stack_proof.results_of_stack(proof["stack"], params["measured"])
-            record = stack_proof.record_of(proof, measured, now, params["final"], proofs.load_proof(proof["stack"]))
-            path = proofs.path_of(proof["stack"]) if module.check_mode else proofs.save_proof(proof["stack"], record)
-            judged.append({"stack": proof["stack"], "verdict": record["verdict"], "reasons": record["reasons"], "record": path})
+            measured, before = stack_proof.results_of_stack(proof["stack"], params["measured"]), proofs.load_proof(proof["stack"])
+            if proof.get("due") is False:
+                record = stack_proof.judge_again(proof, before, rules.accept)
+            else:
+                record = stack_proof.record_of(proof, measured, now, params["final"], before, rules)
+            path = proofs.path_of(proof["stack"]) if module.check_mode or record == before else proofs.save_proof(proof["stack"], record)
+            judged.append(stack_proof.as_result(record, path, rules.accept))
             report += [line for one in measured for line in one.get("report", [])]
     except PlumblineError as fault:
         exit_refused(module, fault)
@@ -137,7 +159,7 @@ def main():
         changed=False,
         verdict=worst([one["verdict"] for one in judged]),
         proofs=judged,
-        paragraphs=[stack_proof.paragraph(one) for one in judged if one["verdict"] != PASS],
+        paragraphs=[stack_proof.paragraph(one) for one in judged if one["verdict"] not in (PASS, ACCEPTED)],
         report=report,
     )
 

@@ -111,6 +111,26 @@ def test_failed_writes_stay_failed(harness: Harness, built: Any, unproven: None)
     assert plan(harness, built)["stored"] == "fail"
 
 
+def test_writes_without_a_result_are_not_paid_for_again(harness: Harness, built: Any, unproven: None) -> None:
+    """Nothing is measured again, whatever the reads say; the acceptance is kept in the record, and goes with its word in the spec."""
+    proof = plan(harness, built)
+    item = proof["volumes"][0]
+    noisy = {"verdict": "inconclusive", "reasons": ["seq_write: the CPU was 83 % busy"], "report": [], "item": item}
+    judge(harness, proof, [noisy], final=False)
+    found = judge(harness, proof, [{"verdict": "pass", "reasons": [], "report": [], "item": item}])
+    assert found["verdict"] == "inconclusive" and "accept it by plumbline_verify: {accept: [unproven_writes]}" in found["paragraphs"][0]
+    again = plan(harness, built)
+    assert (again["due"], again["settled"]) == (False, False) and "the CPU was 83 % busy; its writes are not measured again" in again["state"]
+    assert judge(harness, again, [])["verdict"] == "inconclusive", "it still fails, and nothing was measured"
+    accepting = plan(harness, built, accept=["unproven_writes"])
+    assert judge(harness, accepting, [], accept=["unproven_writes"])["verdict"] == "accepted"
+    record = json.loads(harness.must(f"cat {RECORD}"))
+    assert (record["accepted"], record["conditions"]["kernel"]) == (["unproven_writes"], harness.must("uname -r").strip())
+    shown = plan(harness, built, accept=["unproven_writes"])
+    assert shown["settled"] and "except what is accepted (unproven_writes)" in shown["state"]
+    assert plan(harness, built)["settled"] is False
+
+
 @pytest.mark.quick("stack_proof")
 def test_check_mode_keeps_nothing(harness: Harness, built: Any, unproven: None) -> None:
     proof = plan(harness, built)

@@ -68,7 +68,7 @@ def plan_reading(
     legs = [leg.devno for stack in plan.stacks for leg in stack.legs]
     views = [view(seen, devno) for devno in tops(seen, legs)]
     of_host = host_findings(seen)
-    proven = proofs(plan, seen, verify, reading.proofs) if verify else []
+    proven = proofs(plan, seen, verify, reading.proofs, reading.conditions) if verify else []
     health, known = needed_reading(plan, seen, reading.drives, reading.now) if gate != "off" else (NO_READING, [])
     tools = ["fio"] if verify and "throughput" in verify.measures and any(proof["due"] for proof in proven) else []
     tools += ["smartctl"] if plan.steps and needs_smartctl(health) else []

@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Sequence
 
 PASS = "pass"
+ACCEPTED = "accepted"  # it passes, but for what came to no result and somebody accepted
 FAIL = "fail"
 INCONCLUSIVE = "inconclusive"
 UNFINISHED = "unfinished"  # writes were measured, and nothing since
 NOT_JUDGED = "not_judged"  # there is no rule: it is only shown
 
-_FROM_WORST = (FAIL, UNFINISHED, INCONCLUSIVE, PASS)
+_FROM_WORST = (FAIL, UNFINISHED, INCONCLUSIVE, ACCEPTED, PASS)
 
 
 def worst(verdicts: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ class StorageReading(NamedTuple):
     drives: Dict[str, LastReading]  # the last readings of their health, by the identity of a disk
     keeping: Keeping
     now: int  # the host's clock, in seconds since 1970
+    conditions: Dict[str, str] = {}  # of a measurement now; read where a proof has not passed
 
 
 class PlanAnswer(NamedTuple):

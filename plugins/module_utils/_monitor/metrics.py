@@ -34,7 +34,8 @@ METRICS: Mapping[str, str] = {
     "plumbline_stack_findings": "Findings on a stack that stands, by level and layer.",
     "plumbline_stack_aligned": "1 if every layer of the stack begins where it should on every leg, 0 if not. Missing if a layer cannot be followed.",
     "plumbline_host_findings": "Findings on the host itself and on the write caches that it keeps, by level and layer.",
-    "plumbline_proof_passed": "1 if the last measured proof of the stack passed, 0 if not.",
+    "plumbline_proof_passed": "1 if the last measured proof of the stack passed, 0 if not. Also 1 if it passed, except what is accepted.",
+    "plumbline_proof_accepted": "1 if it passed, except what plumbline_verify.accept accepts.",
     "plumbline_proof_time_seconds": "When the last measured proof of the stack was made, in seconds since 1970.",
 }
 _LEVELS = (ERROR, WARNING, INFO)
@@ -47,11 +48,12 @@ class Sample(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """The last measured proof of a stack. *when*: seconds since 1970, None if the record does not say."""
+    """The last measured proof of a stack. *when*: seconds since 1970, None if the record does not say; *accepted*: it passed except what is accepted."""
 
     stack: str
     passed: bool
     when: Optional[int]
+    accepted: bool = False
 
 
 class HostReading(NamedTuple):
@@ -152,6 +154,7 @@ def _counted(places: Iterable[Tuple[str, str]]) -> List[Tuple[Tuple[str, str], i
 def _proofs(proofs: Sequence[Proof]) -> Iterator[Sample]:
     for one in proofs:
         yield Sample("plumbline_proof_passed", int(one.passed), (("stack", one.stack),))
+        yield Sample("plumbline_proof_accepted", int(one.accepted), (("stack", one.stack),))
         yield Sample("plumbline_proof_time_seconds", one.when, (("stack", one.stack),))
 
 

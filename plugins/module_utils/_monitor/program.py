@@ -19,7 +19,7 @@ from typing import Any, Iterator, List, Mapping, Optional
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import read_health, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import ACCEPTED, PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import absent_mounts, host_findings
@@ -76,7 +76,8 @@ def read_proofs() -> List[Proof]:
     for name in (one[: -len(".json")] for one in names if one.endswith(".json")):
         record = proofs.load_proof(name)
         if record:
-            found.append(Proof(name, record.get("verdict") == PASS, _seconds(record.get("time"))))
+            verdict = record.get("verdict")
+            found.append(Proof(name, verdict in (PASS, ACCEPTED), _seconds(record.get("time")), verdict == ACCEPTED))
     return found
 
 

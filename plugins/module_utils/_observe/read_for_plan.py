@@ -7,9 +7,11 @@ import hashlib
 import time
 import zlib
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ends, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.conditions import read_conditions
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last
@@ -17,7 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._records.proofs impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import read_keeping
 
 # Of the record of a proof: what says whether it is of this stack, and how it ended. The measurements themselves stay on the host.
-_OF_A_PROOF = ("stack", "digest", "made", "verdict", "time")
+_OF_A_PROOF = ("stack", "digest", "made", "verdict", "time", "parts", "accepted", "tries", "conditions", "reasons")
 # Compressed, the ends of a device with nothing but a table come to less. A table's own sectors lie in the outermost ones.
 _MOST_OF_ENDS = 64 << 10
 _TABLE_BYTES = 32 << 10
@@ -29,7 +31,8 @@ def read_for_plan(run: Runner, ask: Questions) -> StorageReading:
     seen, keeping = (observe(run, ask), read_keeping()) if asked else (Observation(), Keeping({}, True, ()))
     records = {name: load_proof(name) for name in ask.proofs}
     heads = {name: {key: record[key] for key in _OF_A_PROOF if key in record} for name, record in records.items()}
-    return StorageReading(seen, heads, load_last() if ask.health else {}, keeping, int(time.time()))
+    unproven = any(head and head.get("verdict") != PASS for head in heads.values())
+    return StorageReading(seen, heads, load_last() if ask.health else {}, keeping, int(time.time()), read_conditions(run) if unproven else {})
 
 
 def shorten_ends(seen: Observation) -> None:

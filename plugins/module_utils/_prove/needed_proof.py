@@ -12,9 +12,17 @@ import hashlib
 import json
 from typing import Any, Dict, List, Mapping, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS, UNFINISHED
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import UNFINISHED
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import Plan, StackPlan
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.kept_proof import (
+    MOST_TRIES,
+    WRITES,
+    KeptProof,
+    how_to_end,
+    read_kept_proof,
+    verdict_of_parts,
+)
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import FORMAT, MEASUREMENTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.proofs import path_of
@@ -47,16 +55,18 @@ def _digest(what: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
-def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, Record]) -> List[Dict[str, Any]]:
-    """For each stack: what its proof is called, what the record of the host says of it, and what is to be measured."""
+def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, Record], conditions: Mapping[str, str]) -> List[Dict[str, Any]]:
+    """For each stack: what its proof is called, what the record of the host says of it, and what is to be measured. *conditions*: those of the host now."""
     found = []
     for stack in plan.stacks:
         digest, writes_digest = digests_of(stack, seen, verify)
         record = records.get(stack.spec.name, {})
         made = [volume.made for volume in stack.volumes]
         same = record.get("digest") == digest and record.get("made") == made
-        stored = str(record.get("verdict", "")) if same else ""
-        due = bool(verify.measures) and (verify.policy == "always" or (verify.policy == "unproven" and stored != PASS))
+        kept = read_kept_proof(record if same else {})
+        wanted = bool(verify.measures) and verify.policy != "never"
+        due = wanted and (verify.policy == "always" or not kept.finished or kept.may_pass(verify.accept, conditions))
+        accepted = kept.accepts(verify.accept)
         bare = [str(step["device"]) for step in stack.steps if step["action"] == "filesystem"]
         found.append(
             {
@@ -65,10 +75,12 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
                 "digest": digest,
                 "writes_digest": writes_digest,
                 "made": made,
-                "stored": stored,
-                "stored_time": str(record.get("time", "")) if same else "",
+                "stored": kept.verdict,
+                "stored_time": kept.time if kept.verdict else "",
                 "due": due,
-                "state": _state(stack.spec.name, verify, record, digest, stored, due),
+                "settled": not wanted or (not due and not kept.open_parts(verify.accept) and accepted == list(kept.accepted)),
+                "accepted": accepted,
+                "state": "%s: %s" % (stack.spec.name, _state(verify, record, digest, kept, due, conditions)),
                 "volumes": [
                     {
                         "stack": stack.spec.name,
@@ -86,18 +98,34 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
     return found
 
 
-def _state(name: str, verify: Verify, record: Record, digest: str, stored: str, due: bool) -> str:
-    """The record in one line, for people."""
+def _state(verify: Verify, record: Record, digest: str, kept: KeptProof, due: bool, conditions: Mapping[str, str]) -> str:
+    """The record in one line, for people. *kept*: the record if it is of this stack."""
     if verify.policy == "never":
-        return "%s: not measured (policy never)" % name
+        return "not measured (policy never)"
     if not verify.measures:
-        return "%s: not measured (every measurement is switched off)" % name
-    if stored == PASS:
-        return "%s: measured on %s and passed%s" % (name, record.get("time", "?"), "; measured again, by policy" if due else "")
-    if record.get("digest") == digest and record.get("verdict") == UNFINISHED:
-        return "%s: not proven yet; its writes were measured on %s" % (name, record.get("time", "?"))
-    if stored:
-        return "%s: the last proof, of %s, is %s; it is made again" % (name, record.get("time", "?"), stored)
-    if record:
-        return "%s: the last record, of %s, is of another stack, filesystem or thresholds; it is proven anew" % (name, record.get("time", "?"))
-    return "%s: not proven by measurement yet" % name
+        return "not measured (every measurement is switched off)"
+    if kept.verdict == UNFINISHED or (not kept.verdict and record.get("digest") == digest and record.get("verdict") == UNFINISHED):
+        return "not proven yet; its writes were measured on %s" % read_kept_proof(record).time
+    if not kept.verdict and record:
+        return "the last record, of %s, is of another stack, filesystem or thresholds; it is proven anew" % read_kept_proof(record).time
+    if not kept.verdict:
+        return "not proven by measurement yet"
+    by_policy = "; measured again, by policy" if verify.policy == "always" else ""
+    accepted, parts = kept.accepts(verify.accept), kept.open_parts(verify.accept)
+    if not parts and not accepted:
+        return "measured on %s and passed%s" % (kept.time, by_policy)
+    if not parts:
+        return "measured on %s and passed, except what is accepted (%s): %s%s" % (kept.time, ", ".join(accepted), kept.why, by_policy)
+    return "the last proof, of %s, is %s: %s; %s" % (kept.time, verdict_of_parts(kept.parts, verify.accept), kept.why, _next(verify, kept, due, conditions))
+
+
+def _next(verify: Verify, kept: KeptProof, due: bool, conditions: Mapping[str, str]) -> str:
+    """Whether a proof that did not pass is measured again, and why, or why not."""
+    if not due:
+        return how_to_end(kept, verify.accept)
+    if verify.policy == "always":
+        return "measured again, by policy" + ("; its writes are not" if WRITES in kept.open_parts(verify.accept) else "")
+    changed = kept.differing(conditions)
+    return "measured again, %s" % (
+        "because the conditions are others (%s)" % ", ".join(changed) if changed else "as attempt %d of %d" % (kept.tries + 1, MOST_TRIES)
+    )

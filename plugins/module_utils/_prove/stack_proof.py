@@ -4,10 +4,18 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS, UNFINISHED
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.kept_proof import (
+    READS,
+    WRITES,
+    KeptProof,
+    how_to_end,
+    read_kept_proof,
+    verdict_of_parts,
+)
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import FORMAT, judge_of
 
 Record = Mapping[str, Any]
@@ -56,13 +64,27 @@ def _of(one: Mapping[str, Any], reason: str) -> str:
     return "%s: %s" % (one["of"], reason) if one.get("of") else reason
 
 
-def record_of(proof: Mapping[str, Any], measured: Sequence[Mapping[str, Any]], when: str, final: bool, before: Record) -> Dict[str, Any]:
+class Rules(NamedTuple):
+    """Under which a proof is judged: what is *accept*ed unproven, and the *conditions* of the measurement."""
+
+    accept: Sequence[str] = ()
+    conditions: Mapping[str, str] = {}
+
+
+_STRICT = Rules()
+
+
+def record_of(
+    proof: Mapping[str, Any], measured: Sequence[Mapping[str, Any]], when: str, final: bool, before: Record, rules: Rules = _STRICT
+) -> Dict[str, Any]:
     """What is kept on the host. *final* False: what was measured by writing, before there were filesystems.
 
     Writes stay in the record of a stack until it is built anew, and count: they cannot be measured again.
     """
     reads, writes = (measured, _writes(proof, before)) if final else ([], measured)
-    verdict, reasons = judge_measured([*reads, *writes])
+    parts = {name: judge_measured(some)[0] for name, some in ((READS, reads), (WRITES, writes)) if some}
+    parts = parts or {READS: INCONCLUSIVE}  # nothing was measured
+    verdict, reasons = verdict_of_parts(parts, rules.accept), judge_measured([*reads, *writes])[1]
     return {
         "format": FORMAT,
         "stack": proof["stack"],
@@ -71,10 +93,29 @@ def record_of(proof: Mapping[str, Any], measured: Sequence[Mapping[str, Any]], w
         "made": proof["made"],
         "time": when,
         "verdict": verdict if final else UNFINISHED,
+        "parts": parts,
+        "accepted": KeptProof(parts=parts).accepts(rules.accept) if final else [],
+        "tries": _tries(proof, before, parts, rules.conditions) if final else 0,
+        "conditions": dict(rules.conditions),
         "reasons": reasons,
         "writes": list(writes),
         "measured": list(reads),
     }
+
+
+def _tries(proof: Mapping[str, Any], before: Record, parts: Mapping[str, str], conditions: Mapping[str, str]) -> int:
+    """How often the reads have been measured under these conditions, this time included, since they passed last."""
+    kept = read_kept_proof(before)
+    same = before.get("digest") == proof["digest"] and before.get("made") == proof["made"] and not kept.differing(conditions)
+    return 0 if parts.get(READS, PASS) == PASS else 1 + (kept.tries if same else 0)
+
+
+def judge_again(proof: Mapping[str, Any], before: Record, accept: Sequence[str]) -> Dict[str, Any]:
+    """The record of a proof with what is accepted now. Nothing was measured. Raises PlumblineError where the record is not the one that was planned with."""
+    kept = read_kept_proof(before)
+    if before.get("digest") != proof["digest"] or before.get("made") != proof["made"] or not kept.finished:
+        raise PlumblineError("%s: the record of its proof was changed since it was read; run the play again" % proof["stack"])
+    return {**before, "verdict": verdict_of_parts(kept.parts, accept), "accepted": kept.accepts(accept)}
 
 
 def _writes(proof: Mapping[str, Any], before: Record) -> Sequence[Mapping[str, Any]]:
@@ -85,7 +126,14 @@ def _writes(proof: Mapping[str, Any], before: Record) -> Sequence[Mapping[str, A
     return [one for one in before.get("writes", []) if isinstance(one, Mapping)]
 
 
+def as_result(record: Record, path: str, accept: Sequence[str]) -> Dict[str, Any]:
+    """What a module returns of a record."""
+    told = {key: record[key] for key in ("stack", "verdict", "reasons", "accepted")}
+    return {**told, "record": path, "next": "" if record["verdict"] == UNFINISHED else how_to_end(read_kept_proof(record), accept)}
+
+
 def paragraph(judged: Mapping[str, Any]) -> str:
     """For the one who has to act: what was measured, against what, and where to look next."""
     word = "failed" if judged["verdict"] == FAIL else "is %s" % judged["verdict"]
-    return "%s: the measured proof %s: %s. All figures are in %s on the host." % (judged["stack"], word, "; ".join(judged["reasons"]), judged["record"])
+    text = "%s: the measured proof %s: %s. All figures are in %s on the host." % (judged["stack"], word, "; ".join(judged["reasons"]), judged["record"])
+    return "%s Note: %s." % (text, judged["next"]) if judged.get("next") else text

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_keys, choice, kind
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_keys, choice, kind, strings
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._prove.kept_proof import ACCEPTANCES
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS
 
 POLICIES = ("unproven", "always", "never")
 INCONCLUSIVE = ("fail", "warn")
 SHOW = ("full", "summary")
-_KEYS = ("policy", "inconclusive", "fetch", "show", *MEASUREMENTS)
+_KEYS = ("policy", "inconclusive", "accept", "fetch", "show", *MEASUREMENTS)
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {measure: {} for measure in MEASUREMENTS}
 # A type of an argument spec: what YAML makes of it, and the word for it.
 _TYPES: Mapping[str, Tuple[Tuple[type, ...], str]] = {
@@ -36,11 +37,12 @@ class Verify(NamedTuple):
     inconclusive: str = "fail"
     fetch: str = ""
     show: str = "full"
+    accept: Tuple[str, ...] = ()  # what may be unproven
     # The options that were given, by measurement. A measurement that is missing here is switched off.
     measures: Mapping[str, Mapping[str, Any]] = _DEFAULTS
 
     def as_dict(self) -> Dict[str, Any]:
-        return dict(self._asdict(), measures={measure: dict(options) for measure, options in self.measures.items()})
+        return dict(self._asdict(), accept=list(self.accept), measures={measure: dict(options) for measure, options in self.measures.items()})
 
 
 def read_verify(raw: Any) -> Verify:
@@ -54,6 +56,7 @@ def read_verify(raw: Any) -> Verify:
         inconclusive=choice(entry.get("inconclusive", "fail"), INCONCLUSIVE, "plumbline_verify.inconclusive"),
         fetch=fetch,
         show=choice(entry.get("show", "full"), SHOW, "plumbline_verify.show"),
+        accept=tuple(choice(one, tuple(ACCEPTANCES), "plumbline_verify.accept") for one in strings(entry.get("accept", []), "plumbline_verify.accept")),
         measures={measure: _read_options(measure, entry.get(measure, {})) for measure in MEASUREMENTS if entry.get(measure) is not False},
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, NOT_JUDGED, PASS, UNFINISHED
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import ACCEPTED, FAIL, INCONCLUSIVE, NOT_JUDGED, PASS, UNFINISHED
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS, judge_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, check_of, todo_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, LEVELS, MISSING, NONE, OK, UNKNOWN, WARNING, rank, worst_of
@@ -27,7 +27,7 @@ MODULES: Mapping[str, str] = {
     "acceptance": "acceptance",
 }
 UNREADABLE = "unreadable"  # of a record: files of the host that are none, each with what is wrong with it
-OF_VERDICT = {PASS: OK, FAIL: ERROR, INCONCLUSIVE: UNKNOWN, UNFINISHED: UNKNOWN, NOT_JUDGED: NONE}
+OF_VERDICT = {PASS: OK, ACCEPTED: INFO, FAIL: ERROR, INCONCLUSIVE: UNKNOWN, UNFINISHED: UNKNOWN, NOT_JUDGED: NONE}
 _LEVELS = {"error": ERROR, "warning": WARNING, "info": INFO}
 _FACTS = {
     "ansible_distribution": "distribution",
@@ -263,9 +263,15 @@ def _of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Mea
     proven |= {one.of.split("/")[0] for one in measured}
     for result in modules["stack_plan"]:
         for proof in dicts(result.get("proofs")):
-            if proof.get("due") is True and words(proof.get("stack")) not in proven:
-                state = words(proof.get("state"))
-                found.append(Found("proof", UNKNOWN, "stack", words(proof.get("stack")), state, "a measured proof", "The role verify makes it."))
+            named, state = words(proof.get("stack")), words(proof.get("state"))
+            accepted = as_list(proof.get("accepted"))
+            if accepted:
+                found.append(Found("proof", INFO, "stack", named, f"accepted ({', '.join(map(words, accepted))}): {state}", "nothing: somebody accepted it"))
+            if proof.get("due") is True and named not in proven:
+                found.append(Found("proof", UNKNOWN, "stack", named, state, "a measured proof", "The role verify makes it."))
+            elif proof.get("due") is False and proof.get("settled") is False and named not in proven:
+                level = OF_VERDICT.get(str(proof.get("stored")), UNKNOWN)
+                found.append(Found("proof", UNKNOWN if level in (OK, INFO) else level, "stack", named, state, "a measured proof", CHECKS["proof"].todo))
     return found
 
 

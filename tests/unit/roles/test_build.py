@@ -30,17 +30,19 @@ STEPS["unfinished"] = dict(STEPS["volume"], unfinished=True)
 ALL = ("partition", "group", "volume", "filesystem", "mount")
 BUILT = ["aligned_partition", "lvg", "lvol", "filesystem", "mount_points"]
 MEASURED = ["offset_sweep", "stack_proof"]
+UNPROVEN = {"verdict": "inconclusive", "proofs": [], "report": [], "paragraphs": ["pgdata: the measured proof is inconclusive: a busy CPU."]}
 NOT_THERE = {"failed": True, "msg": "broken"}
 
 
 FINDING = {"level": "error", "layer": "ext4", "wanted": "64", "text": "ext4 data: stride 16; wanted 64"}
 
 
-def planned(*steps, due=False, missing=(), look=False, findings=()):
+def planned(*steps, due=False, settled=None, missing=(), look=False, findings=()):
     """What a reading of the host comes to."""
     volume = {"stack": "pgdata", "volume": "data", "device": "/dev/pgdata/data", "path": "/data"}
     proof = {"stack": "pgdata", "record": "/var/lib/plumbline/proof/pgdata.json", "due": due, "bare": [], "volumes": [volume]}
-    verify = {"fetch": "", "inconclusive": "fail", "show": "full", "measures": {"offset_sweep": {}}}
+    proof["settled"] = not due if settled is None else settled
+    verify = {"fetch": "", "inconclusive": "fail", "accept": [], "show": "full", "measures": {"offset_sweep": {}}}
     found = {"changed": bool(steps), "steps": [STEPS[step] for step in steps], "missing_packages": list(missing), "digest": "d" * 64, "stacks": []}
     health = {"due": look, "state": "", "stacks": [{"name": "pgdata", "devices": ["/dev/nvme0n1"]}] if look else []}
     return {**found, "health": health, "proofs": [proof], "verify": verify, "report": ["a report"], "findings": list(findings)}
@@ -90,6 +92,9 @@ def play_one(place, answers, tasks=PROVISION, *words):
 CASES = {
     "as_asked": ({"stack_plan": [plan()]}, True, ["stack_plan"]),
     "only_measured": ({"stack_plan": [plan(due=True)]}, True, ["stack_plan", *MEASURED]),
+    # Not proven, and nothing would come of another measurement: it fails without a load.
+    "unproven": ({"stack_plan": [plan(settled=False)], "stack_proof": [UNPROVEN]}, False, ["stack_plan", "stack_proof"]),
+    "accepted_now": ({"stack_plan": [plan(settled=False)]}, True, ["stack_plan", "stack_proof"]),
     "built": ({"stack_plan": [plan(*ALL), STANDS]}, True, ["stack_plan", "take", *BUILT, *BACK, *MEASURED]),
     "nothing_is_mounted": ({"stack_plan": [plan("partition"), plan()]}, True, ["stack_plan", "take", "aligned_partition", "stack_plan", "run_lease"]),
     "lvcreate_fails": ({"stack_plan": [plan(*ALL)], "lvol": [NOT_THERE]}, False, ["stack_plan", "take", *BUILT[:3], "run_lease"]),

@@ -24,7 +24,7 @@ PROOF = {"format": 1, "stack": "pgdata", "digest": "d", "time": "t", "verdict": 
 
 def wanted(place, **more):
     """plumbline_verify of the controller, as the plan has it."""
-    return {"fetch": str(place / "proofs"), "inconclusive": "fail", "show": "full", "measures": {"offset_sweep": {}}, **more}
+    return {"fetch": str(place / "proofs"), "inconclusive": "fail", "accept": [], "show": "full", "measures": {"offset_sweep": {}}, **more}
 
 
 def evil(place):
@@ -137,11 +137,20 @@ def test_a_proof_that_is_none_is_not_kept(tmp_path, proof, words):
 
 
 @pytest.mark.parametrize(
-    "verdict, inconclusive, good", [("pass", "fail", True), ("inconclusive", "warn", True), ("perfect", "warn", False), ("fail", "warn", False)]
+    "verdict, inconclusive, accept, good",
+    [
+        ("pass", "fail", [], True),
+        ("inconclusive", "warn", [], True),
+        ("perfect", "warn", [], False),
+        ("fail", "warn", [], False),
+        ("accepted", "fail", ["unproven_writes"], True),
+        ("accepted", "warn", [], False),  # the host accepts for nobody
+        ("inconclusive", "fail", ["unproven_writes"], False),
+    ],
 )
-def test_a_verdict_that_there_is_not_is_no_pass(tmp_path, verdict, inconclusive, good):
+def test_a_verdict_that_there_is_not_is_no_pass(tmp_path, verdict, inconclusive, accept, good):
     answers = lies(tmp_path)
-    answers["stack_plan"] = [plays.read({**planned(due=True), "verify": wanted(tmp_path, fetch="", inconclusive=inconclusive)})]
+    answers["stack_plan"] = [plays.read({**planned(due=True), "verify": wanted(tmp_path, fetch="", inconclusive=inconclusive, accept=accept)})]
     answers["stack_proof"] = [{"verdict": verdict, "report": [], "paragraphs": []}]
     code, said, _calls = play(tmp_path, answers)
     assert (code == 0) is good, said

@@ -51,8 +51,9 @@ def reading():
     seen.accepted = [Accepted("pgdata", "data", "/data", "u", "o", "a", ("s",), "now")]
     seen.fstab += [FstabEntry("UUID=a", "/a", "ext4", ("noatime",), 0, 2)]
     seen.users = {"postgres": 999}
-    proofs, drives = {"pgdata": {"digest": "d", "made": [1], "verdict": "pass"}}, {"k": LastReading(5, "ok", ("a",))}
-    return StorageReading(seen, proofs, drives, Keeping({"f": "x"}, True, ("t",)), 7)
+    record = {"digest": "d", "made": [1], "verdict": "accepted", "parts": {"writes": "inconclusive"}, "accepted": ["unproven_writes"], "tries": 1, "time": "t"}
+    proofs, drives = {"pgdata": {**record, "conditions": {"kernel": "6.1"}, "reasons": ["r"]}}, {"k": LastReading(5, "ok", ("a",))}
+    return StorageReading(seen, proofs, drives, Keeping({"f": "x"}, True, ("t",)), 7, {"kernel": "6.1"})
 
 
 def test_a_reading_comes_back_as_it_was():

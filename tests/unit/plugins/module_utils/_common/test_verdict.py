@@ -16,6 +16,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict impo
         (["inconclusive", "unfinished", "pass"], "unfinished"),
         (["pass", "inconclusive"], "inconclusive"),
         (["pass", "pass"], "pass"),
+        (["pass", "accepted"], "accepted"),
+        (["accepted", "inconclusive"], "inconclusive"),
         ([], "inconclusive"),
     ],
 )

@@ -127,7 +127,8 @@ def test_stacks(findings, not_followed, aligned):
 
 
 def test_proofs():
-    found = read(proofs=[Proof("a", True, NOW - 5), Proof("b", False, None)])
+    found = read(proofs=[Proof("a", True, NOW - 5), Proof("b", False, None), Proof("c", True, None, accepted=True)])
+    assert [found['plumbline_proof_accepted stack="%s"' % name] for name in "abc"] == [0, 0, 1]
     assert (found['plumbline_proof_passed stack="a"'], found['plumbline_proof_passed stack="b"']) == (1, 0)
     assert [key for key in found if "proof_time" in key] == ['plumbline_proof_time_seconds stack="a"']
 

@@ -58,7 +58,7 @@ def host():
 
 
 def proofs(host, verify=None, records=None, stacks=None):
-    return needed_proof.proofs(make_plan(stacks or spec(host), host.seen), host.seen, verify or Verify(), records or {})
+    return needed_proof.proofs(make_plan(stacks or spec(host), host.seen), host.seen, verify or Verify(), records or {}, {})
 
 
 # --- whether to measure ------------------------------------------------------------------------------
@@ -289,6 +289,8 @@ def test_defaults():
     [
         ({"polciy": "always"}, "plumbline_verify: unknown key 'polciy' (did you mean 'policy'?)"),
         ({"policy": "allways"}, "plumbline_verify.policy: 'allways' is not known (did you mean 'always'?)"),
+        ({"accept": ["unproven_write"]}, "plumbline_verify.accept: 'unproven_write' is not known (did you mean 'unproven_writes'?)"),
+        ({"accept": "unproven_writes"}, "plumbline_verify.accept: found a string; wanted a list of strings"),
         ({"inconclusive": "ignore"}, "plumbline_verify.inconclusive: 'ignore' is not known"),
         ({"throughput": {"min_shar": 0.5}}, "plumbline_verify.throughput: unknown key 'min_shar' (did you mean 'min_share'?)"),
         ({"throughput": {"min_share": 90}}, "plumbline_verify.throughput.min_share: 90; wanted 0.01 to 2"),

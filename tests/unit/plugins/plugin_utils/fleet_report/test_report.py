@@ -23,6 +23,7 @@ from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_rep
 
 ALL = [json.loads(json.dumps(make_record(f"db-{number}", kind, "1"))) for number, kind in enumerate(KINDS, 1)]
 BY_KIND = dict(zip(KINDS, ALL))
+UNPROVEN = {"stack": "a", "due": False, "settled": False, "accepted": [], "state": "a: not measured again"}
 STEADY = {
     "device": "nvme0n1",
     "verdict": "fail",
@@ -88,6 +89,15 @@ def test_a_stack_that_is_not_followed_is_not_shown_as_right(blind, words):
         ({"stack_info": {"stacks": [{"name": "a", "accepted": ["data_loss_on_power_cut"]}]}}, "durability", "info", "accepted: data_loss"),
         ({"stack_plan": {"proofs": [{"stack": "a", "due": True, "stored": "", "state": "a: not proven"}]}}, "proof", "unknown", "a: not proven"),
         ({"stack_plan": {"proofs": [{"stack": "a", "due": False, "stored": "pass"}]}}, "proof", "ok", ""),
+        ({"stack_plan": {"proofs": [{**UNPROVEN, "stored": "inconclusive"}]}}, "proof", "unknown", "a: not measured again"),
+        ({"stack_plan": {"proofs": [{**UNPROVEN, "stored": "fail"}]}}, "proof", "error", "a: not measured again"),
+        ({"stack_plan": {"proofs": [{**UNPROVEN, "stored": "pass"}]}}, "proof", "unknown", "a: not measured again"),
+        (
+            {"stack_plan": {"proofs": [{**UNPROVEN, "stored": "accepted", "settled": True, "accepted": ["unproven_writes"]}]}},
+            "proof",
+            "info",
+            "accepted (unproven_writes): a: not measured again",
+        ),
         ({"stack_proof": {"proofs": [{"stack": "a", "verdict": "fail", "reasons": ["too slow"]}]}}, "proof", "error", "too slow"),
         ({"proofs": [{"stack": "a", "measured": [{"measure": "throughput", "verdict": "fail", "reasons": ["half"]}]}]}, "proof", "error", "half"),
         ({"throughput": {"measure": "throughput", "verdict": "inconclusive", "reasons": []}}, "proof", "unknown", "inconclusive"),
