@@ -72,4 +72,30 @@ options:
         description: What the advisory says, and where it is.
         type: str
         required: true
+  leave_out:
+    description:
+      - Drives whose health is not read and not judged, each with a reason. An entry has exactly one of C(device), C(serial) and C(model). A
+        drive of the kernel's own is sent no command.
+      - A drive that is left out is told in each report with the reason, as a finding of the level V(info). An entry that fits no drive is told
+        as well, a C(device) or a C(serial) with the level V(warning).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      device:
+        description: A name below C(/dev/disk/by-id), or a path below C(/dev/disk/by-id) or C(/dev/disk/by-path). Other names change at boot.
+        type: str
+        default: ""
+      serial:
+        description: The serial number of the drive.
+        type: str
+        default: ""
+      model:
+        description: A pattern of the model, such as V(Virtual disk*).
+        type: str
+        default: ""
+      reason:
+        description: Why, in words.
+        type: str
+        required: true
 """

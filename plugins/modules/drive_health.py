@@ -179,11 +179,15 @@ drives:
       type: str
     read:
       description:
-        - Whether anything was read of the drive. If not, the finding V(unread) or V(not_applicable) has the reason, and all values are null or empty.
+        - Whether anything was read of the drive. If not, the finding V(unread), V(not_applicable) or V(left_out) has the reason, and all values are
+          null or empty.
       type: bool
     not_applicable:
       description: Whether it is a virtual disk that has no health of its own. One finding at level V(info) names all of them.
       type: bool
+    left_out:
+      description: Why O(leave_out) leaves the drive out. Empty if it does not.
+      type: str
     source:
       description: Who was asked, V(smartctl), V(nvme) (the drive's health log), V(storcli) or V(sysfs).
       type: str

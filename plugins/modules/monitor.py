@@ -103,8 +103,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.folders import o
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.interpreter import root_interpreter
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.left_out import read_left_out
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import install, program, unit_files
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks, read_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.left_out import read_other_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
 
 
@@ -147,7 +149,9 @@ def smartd_lines(params):
         if not link.startswith(("lvm-", "dm-", "md-")):  # what the disk holds gives these, so that they go with it, and another disk can have them
             links[name] = "/dev/disk/by-id/" + link
     lines, warnings = [], []
-    for source, health in read_drives(DriveMeans(shutil.which, params["timeout"]), nodes, members, True):
+    drives, unfit = read_other_drives(DriveMeans(shutil.which, params["timeout"]), nodes, members, True, read_left_out(params["leave_out"]))
+    warnings += ["leave_out: no drive of this host fits %s" % entry.text for entry in unfit if not entry.model]
+    for source, health in drives:
         if health.read and health.source == "smartctl" and not health.volume:
             line = unit_files.SmartdLine(links.get(source.names[0], source.device) if source.names else source.device, source.member)
             if unit_files.can_be_watched(line):

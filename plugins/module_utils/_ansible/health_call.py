@@ -14,7 +14,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl im
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.firmware_advisories import Advisory
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import identified
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, read_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.left_out import read_left_out
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.left_out import read_other_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.health_baseline import compare_readings, load_readings, save_reading
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last, save_last, update_last
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import Known, health_result, last_readings
@@ -28,11 +30,16 @@ ADVISORY = {
     "limit_hours": {"type": "int", "required": True},
     "text": {"type": "str", "required": True},
 }
+LEAVE_OUT = {
+    **{name: {"type": "str", "default": ""} for name in ("device", "serial", "model")},
+    "reason": {"type": "str", "required": True},
+}
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "members": {"type": "list", "elements": "dict", "default": [], "options": MEMBER},
     "timeout": {"type": "int", "default": 30},
     "endurance": {"type": "list", "elements": "dict", "default": [], "options": ENDURANCE},
     "advisories": {"type": "list", "elements": "dict", "default": [], "options": ADVISORY},
+    "leave_out": {"type": "list", "elements": "dict", "default": [], "options": LEAVE_OUT},
 }
 
 
@@ -58,6 +65,7 @@ def read_options(params: Mapping[str, Any], now: int) -> Known:
         now=now,
         rated=[(one["model"], one["terabytes_written"] * 10**12) for one in params["endurance"]],
         advisories=[Advisory(tuple(one["models"]), one["fixed_in"], one["limit_hours"], one["text"]) for one in params["advisories"]],
+        left_out=read_left_out(params["leave_out"]),
     )
 
 
@@ -65,7 +73,9 @@ def read_health(
     means: DriveMeans, nodes: Sequence[Node], params: Mapping[str, Any], known: Known, everything: bool, keep: bool, check_mode: bool = False
 ) -> HealthReading:
     """Read these disks and *params*' members. *everything*: look behind controllers as well; *keep*: the reading, unless another run holds the host."""
-    drives = read_drives(means, nodes, [Member(one["path"], one["type"]) for one in params["members"]], everything)
+    members = [Member(one["path"], one["type"]) for one in params["members"]]
+    drives, unfit = read_other_drives(means, nodes, members, everything, known.left_out)
+    known = known._replace(unfit=unfit if everything else ())  # of some of the drives only, each entry may be of another one
     same = identified(drives)
     compared = {key: compare_readings(health, load_readings(key), known.now) for key, health in same.items()}
     result = health_result(drives, known._replace(histories={key: one.readings for key, one in compared.items()}))

@@ -76,6 +76,9 @@ class Case(NamedTuple):
 
 def judge_health(drive: Health, now: int, use: DriveUse = NO_USE, history: Sequence[Reading] = (), advisories: Sequence[Advisory] = ()) -> HealthVerdict:
     """One drive. *history*: the readings of its baseline, the oldest first. A drive that was not read gets one finding and no verdict."""
+    if drive.left_out:
+        problem = Problem("left_out", INFO, "left out, because %s" % drive.left_out, "nothing: plumbline_health.leave_out says so")
+        return HealthVerdict(None, INFO, (problem,), None, {}, {})
     if drive.not_applicable:
         return HealthVerdict(None, INFO, (virtual_problem([drive.virtual]),), None, {}, {})
     if not drive.read:

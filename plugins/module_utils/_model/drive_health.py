@@ -47,6 +47,7 @@ class Health(NamedTuple):
     volume: bool = False  # of a controller, and no drive
     unsupported: bool = False  # the fault will stay: there is no account of its health, or nothing on the host that could ask for it
     virtual: str = ""  # who makes it, if it is a virtual disk
+    left_out: str = ""  # why the operator leaves it out, if so; it is not read then
     passed: Optional[bool] = None  # the drive's own verdict; NVMe has none but the bits of its critical warning
     exception: str = ""  # SCSI: what it reports of itself, asc and ascq as four hexadecimal digits; "alert" where a controller does not say which
     exit_bits: int = 0  # of smartctl, bits 2 to 7

@@ -22,6 +22,7 @@ METRICS: Mapping[str, str] = {
     "plumbline_drives_unidentified": "Drives without a WWN or serial of their own. They have no other metric.",
     "plumbline_drive_info": "1 for each drive, with what it says of itself.",
     "plumbline_drive_read": "1 if the health of the drive was read, 0 if it could not be read. Missing for a virtual disk, which has none.",
+    "plumbline_drive_left_out": "1 for a drive that plumbline_health.leave_out names. It is not read, and has no other metric but drive_info.",
     "plumbline_drive_failing": "1 if the drive fails, 0 if it is sound. Missing if it gives no verdict.",
     "plumbline_drive_findings": "Findings on the health of the drive, by level.",
     "plumbline_drive_used_ratio": "Share of the rated endurance that is used. It can exceed 1.",
@@ -98,13 +99,16 @@ def _drives(reading: HostReading) -> Iterator[Sample]:
         if one["key"]:
             drive = (("drive", one["key"]),)
             yield from _drive(one, drive)
-            yield from _link([link for name in one["disks"] for link in reading.links.get(name, ())], drive)
+            yield from () if one["left_out"] else _link([link for name in one["disks"] for link in reading.links.get(name, ())], drive)
 
 
 def _drive(one: Mapping[str, Any], drive: Labels) -> Iterator[Sample]:
     about = tuple((name, str(one[name])) for name in ("model", "serial", "firmware", "protocol"))
     wear, projection = one["wear"], one["projection"] or {}
     yield Sample("plumbline_drive_info", 1, drive + about)
+    if one["left_out"]:
+        yield Sample("plumbline_drive_left_out", 1, drive)
+        return
     yield Sample("plumbline_drive_read", None if one["not_applicable"] else int(one["read"]), drive)
     yield Sample("plumbline_drive_failing", None if one["failing"] is None else int(one["failing"]), drive)
     for level in _LEVELS:

@@ -53,8 +53,10 @@ def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostRead
     health = read_health(means, nodes, settings, read_options(settings, now), everything=True, keep=True)
     seen = observe(bound_runner(_Host, _TOOL_SECONDS), Questions(everything=True, prove=False, guards=False, process="1"))
     findings = [*host_findings(seen), *absent_mounts(seen), *kept_drift(seen, read_kept())]
-    for finding in findings:
-        sys.stderr.write("%s: %s\n" % (finding.level, one_line(finding.text)))
+    told = [(finding.level, finding.text) for finding in findings]
+    told += [(one["level"], one["text"]) for one in health.result["findings"] if one["rule"] in ("left_out", "left_out_nothing")]
+    for level, text in told:
+        sys.stderr.write("%s: %s\n" % (level, one_line(text)))
     return HostReading(
         when=now,
         seconds=time.monotonic() - begin,

@@ -89,6 +89,12 @@ def _by_device(nodes: Sequence[Node]) -> Dict[str, Tuple[Node, ...]]:
     return groups
 
 
+def group_disks(nodes: Sequence[Node]) -> List[Tuple[Source, Tuple[Node, ...]]]:
+    """The drives that have these disks, each with its own."""
+    groups = _by_device(nodes)
+    return list(zip(_sources(groups), groups.values()))
+
+
 def _sources(groups: Mapping[str, Sequence[Node]]) -> List[Source]:
     return [Source(path, tuple(node.name for node in nodes)) for path, nodes in groups.items()]
 

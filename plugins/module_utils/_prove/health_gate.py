@@ -15,7 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model imp
 GATES = ("fail", "warn", "off")
 NO_READING: Dict[str, Any] = {"due": False, "state": "", "stacks": []}
 # The options of drive_health that a user may give for all roles. The module itself checks their values.
-_KEYS = ("gate", "devices", "members", "timeout", "endurance", "advisories")
+_KEYS = ("gate", "devices", "members", "timeout", "endurance", "advisories", "leave_out")
 # The disks that say anything of their health. A virtio disk or a loop device has none.
 _DRIVE = re.compile(r"sd[a-z]+|nvme\d+n\d+|mmcblk\d+")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Dict, Mapping
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, write_json
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import LEVELS
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import INFO, LEVELS
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import VALID_SECONDS, LastReading
 
 PATH = "/var/lib/plumbline/health/last.json"
@@ -30,9 +30,14 @@ def load_last() -> Dict[str, LastReading]:
 
 
 def update_last(last: Mapping[str, LastReading], new: Mapping[str, LastReading], now: int) -> Dict[str, LastReading]:
-    """What is to be kept after a reading. An entry is made anew when it is a day old or its level is another, and goes when it is old. Pure."""
+    """What is to be kept after a reading. An entry is made anew when it is a day old or it says another thing, and goes when it is old. Pure."""
     kept = {key: one for key, one in last.items() if 0 <= now - one.when < VALID_SECONDS}
-    return {**kept, **{key: one for key, one in new.items() if key not in kept or kept[key].level != one.level}}
+    return {**kept, **{key: one for key, one in new.items() if key not in kept or _differ(kept[key], one)}}
+
+
+def _differ(one: LastReading, other: LastReading) -> bool:
+    """By the level; the figures of warnings change all the time. At the level info only that a drive is left out is kept in words."""
+    return one.level != other.level or (one.level == INFO and one.findings != other.findings)
 
 
 def save_last(last: Mapping[str, LastReading]) -> None:

@@ -8,11 +8,12 @@ from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING, Finding, worst_level
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, INFO, WARNING, Finding, worst_level
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.firmware_advisories import Advisory
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.health import DriveUse, HealthVerdict, judge_health, mixed_firmware, virtual_problem
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Reading, Source
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.left_out import LeftOut
 
 
 class StackDrives(NamedTuple):
@@ -33,6 +34,8 @@ class Known(NamedTuple):
     rated: Sequence[Tuple[str, int]] = ()
     advisories: Sequence[Advisory] = ()
     histories: Mapping[str, Sequence[Reading]] = {}
+    left_out: Sequence[LeftOut] = ()
+    unfit: Sequence[LeftOut] = ()  # of these, those that fit no drive
 
 
 def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict[str, Any]:
@@ -46,8 +49,9 @@ def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict
         problem = virtual_problem(virtual)
         names = ", ".join(one["name"] for one in told if one["not_applicable"])
         findings.append(dict(Finding(problem.level, "drive", names, problem.found, problem.wanted).as_dict(), rule=problem.rule, failing=problem.failing))
+    findings += [_unfit(one) for one in known.unfit]
     for stack in known.stacks:
-        mixed = mixed_firmware([health for source, health in drives if _belongs(source, health, stack)])
+        mixed = mixed_firmware([health for source, health in drives if _belongs(source, health, stack) and not health.left_out])
         if mixed:
             finding = Finding(mixed.level, "stack", stack.name, mixed.found, mixed.wanted)
             findings.append(dict(finding.as_dict(), rule=mixed.rule, failing=mixed.failing))
@@ -59,14 +63,26 @@ def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict
     }
 
 
+def _unfit(entry: LeftOut) -> Dict[str, Any]:
+    """An entry that leaves nothing out: a name that is wrong, or of a drive that is gone. A pattern may be meant for other hosts."""
+    found = "no drive of this host fits, and so none is left out because %s" % entry.reason
+    finding = Finding(INFO if entry.model else WARNING, "drive", entry.text, found, "the name of a drive, or plumbline_health.leave_out without it")
+    return dict(finding.as_dict(), rule="left_out_nothing", failing=False)
+
+
 def last_readings(result: Mapping[str, Any], keys: Mapping[str, str], now: int) -> Dict[str, LastReading]:
     """What a later plan wants to know of this reading, by the identity of a disk. *keys*: the kernel's name of a disk → its identity."""
     return {
-        keys[name]: LastReading(now, one["level"], tuple(finding["text"] for finding in one["findings"] if finding["level"] in (ERROR, WARNING)))
+        keys[name]: LastReading(now, one["level"], tuple(finding["text"] for finding in one["findings"] if _is_told(finding)))
         for one in result["drives"]
         for name in one["disks"]
         if keys.get(name)
     }
+
+
+def _is_told(finding: Mapping[str, Any]) -> bool:
+    """Whether a later plan tells of it. A drive that is left out is never passed over in silence."""
+    return finding["level"] in (ERROR, WARNING) or finding["rule"] == "left_out"
 
 
 def _name(source: Source) -> str:
@@ -93,7 +109,7 @@ def _told(source: Source, health: Health, known: Known, members: bool, twice: bo
     name = _name(source)
     return {
         "key": "" if twice else health.key,
-        **{key: getattr(health, key) for key in ("wwn", "serial", "model", "firmware", "protocol", "read", "not_applicable", "source")},
+        **{key: getattr(health, key) for key in ("wwn", "serial", "model", "firmware", "protocol", "read", "not_applicable", "left_out", "source")},
         "name": name,
         "device": source.device,
         "member": source.member,
@@ -140,7 +156,7 @@ def _table(drives: Sequence[Mapping[str, Any]]) -> List[str]:
         days = one["projection"]["days_min"] if one["projection"] else None
         numbers = (one["wear"]["used_percent"], one["wear"]["spare_percent"], days, one["counters"].get("power_on_hours"))
         used, spare, left, hours = ("-" if number is None else "%d" % number for number in numbers)
-        failing = "n/a" if one["not_applicable"] else {True: "yes", False: "no", None: "unknown"}[one["failing"]]
+        failing = "left out" if one["left_out"] else "n/a" if one["not_applicable"] else {True: "yes", False: "no", None: "unknown"}[one["failing"]]
         used, spare = (text if text == "-" else text + " %" for text in (used, spare))
         rows.append(
             (one["name"], one["model"], one["serial"], one["firmware"], failing, one["level"], used, spare, left if left == "-" else "≥ " + left, hours)

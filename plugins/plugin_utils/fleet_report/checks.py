@@ -44,7 +44,10 @@ _TODO_OF_LAYER = {
     "filesystem": "tune2fs -E stride=…,stripe_width=… sets both, and moves no data.",
     **dict.fromkeys(("mount", "device", "stack", "host", "raid"), ""),
 }
-_TODO_OF_RULE = {"unread": "Ask it by hand, with smartctl. The health of a virtual disk can be read on its hypervisor only."}
+_TODO_OF_RULE = {
+    "unread": "Ask it by hand, with smartctl. The health of a virtual disk can be read on its hypervisor only.",
+    "left_out_nothing": "Correct the entry, or remove it.",
+}
 _LAYERS = {
     "host": "answer",
     "drive": "drives",

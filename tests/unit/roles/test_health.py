@@ -18,6 +18,7 @@ REPORT = ["a table"]
 SOUND = {"drive_health": [{"changed": True, "level": "ok", "report": REPORT}]}
 FAILING = {"drive_health": [{"failed": True, "msg": "the drives are not as they should be", "reasons": ["one"], "report": REPORT}]}
 DRIVE = "nvme-MODEL_SERIAL1"
+LEAVE_OUT = [{"serial": "S", "reason": "r"}]
 # A host each: its answer, plumbline_health, whether the play ends well for it, and the arguments of the call.
 CASES = {
     "nothing_is_set": (SOUND, {}, True, {"baseline": True, "fail_if": "error"}),
@@ -26,6 +27,8 @@ CASES = {
     "off": (FAILING, {"gate": "off"}, True, None),
     "off_as_yaml_reads_it": (FAILING, {"gate": False}, True, None),
     "chosen": (SOUND, {"devices": [DRIVE], "timeout": 5}, True, {"baseline": True, "fail_if": "error", "devices": [DRIVE], "timeout": 5}),
+    "left_out": (SOUND, {"leave_out": LEAVE_OUT}, True, {"baseline": True, "fail_if": "error", "leave_out": LEAVE_OUT}),
+    "left_out_without_a_reason": (SOUND, {"leave_out": "S"}, False, None),
     "mistyped": (SOUND, {"gat": "off"}, False, None),
 }
 

@@ -15,10 +15,11 @@ from ansible_collections.plumbline.ssd.tests.unit.roles.plays import play
 pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")
 
 EVERYTHING = {"state": "present", "textfile": "/t", "interval": 5, "smartd": False, "mail": ""}
+HEALTH = {"timeout": 9, "members": [], "leave_out": [{"serial": "S", "reason": "r"}]}
 # A host each: plumbline_monitor, plumbline_health, and the arguments of the call; None if the role refuses them.
 CASES = {
     "nothing_is_set": ({}, {}, {}),
-    "everything": (EVERYTHING, {"timeout": 9, "members": []}, {**EVERYTHING, "timeout": 9, "members": []}),
+    "everything": (EVERYTHING, HEALTH, {**EVERYTHING, **HEALTH}),
     "absent": ({"state": "absent"}, {"gate": "warn"}, {"state": "absent"}),
     "mistyped": ({"intervall": 5}, {}, None),
 }

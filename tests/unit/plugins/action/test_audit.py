@@ -65,7 +65,7 @@ def test_a_part_that_fails_leaves_the_others(monkeypatch):
     monkeypatch.setattr(audit_call, "read", fail)
     monkeypatch.setattr(audit_call, "find_disks", lambda asked, everything: ([], {}))
     monkeypatch.setattr(audit_call, "peek", lambda run: (None, ""))
-    params = {"timeout": 30, "members": [], "endurance": [], "advisories": []}
+    params = {"timeout": 30, "members": [], "endurance": [], "advisories": [], "leave_out": []}
     parts = audit_call.audit_host(None, lambda tool: None, params, ["a stack"], None, 0)
     assert (parts["stack_info"]["msg"], parts["stack_plan"]["msg"]) == ("it hangs", "it hangs") and parts["drive_health"]["drives"] == []
     assert "stack_plan" not in audit_call.audit_host(None, lambda tool: None, params, [], None, 0)

@@ -4,18 +4,21 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import health_call
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Source
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe import left_out
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import health_baseline, last_health
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last
 from ansible_collections.plumbline.ssd.plugins.modules import drive_health
 
 DRIVE = Health(source="smartctl", protocol="NVMe", model="M", serial="S1X2", firmware="F", passed=True, critical_warning=0, counters={"power_cycles": 5})
 NODE = Node("259:0", "nvme0n1", "disk", 1 << 30, Limits(512, 512, 512, 0, 0), identity=Identity(serial="S1X2", model="M"))
-PARAMS = {"devices": [], "members": [], "timeout": 30, "baseline": True, "stacks": [], "endurance": [], "advisories": [], "fail_if": "never", "lease": {}}
+PARAMS = {
+    **{name: [] for name in ("devices", "members", "stacks", "endurance", "advisories", "leave_out")},
+    **{"timeout": 30, "baseline": True, "fail_if": "never", "lease": {}},
+}
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def call(tmp_path, monkeypatch):
             get_bin_path = exit_json = fail_json = staticmethod(lambda **found: result.update(found))
 
         monkeypatch.setattr(drive_health, "AnsibleModule", lambda **spec: Module)
-        monkeypatch.setattr(health_call, "read_drives", lambda *asked: [(Source("/dev/nvme0", ("nvme0n1",)), drive)])
+        monkeypatch.setattr(left_out, "read_drives", lambda _means, nodes, *asked: [(Source("/dev/nvme0", ("nvme0n1",)), drive) for _one in nodes])
         with pytest.raises(SystemExit):
             drive_health.main()
         return result, warnings
@@ -96,13 +99,47 @@ def test_fail_if(call, drive, fail_if, unfit):
     assert "drives" in call(drive, check=True, fail_if=fail_if)[0]
 
 
+ROOT = {"serial": "S1X2", "reason": "it is the virtual root disk"}
+
+
+def test_a_drive_that_is_left_out_is_told_and_fails_nothing(call):
+    """Neither now, nor in a plan later, which asks for no reading because of it."""
+    result, _warnings = call(DRIVE._replace(passed=False), leave_out=[ROOT], fail_if="warning")
+    (drive,) = result["drives"]
+    assert (drive["left_out"], drive["failing"], drive["read"], drive["level"], result["level"]) == (ROOT["reason"], None, False, "info", "info")
+    assert "info: drive nvme0n1 (S1X2): left out, because it is the virtual root disk; wanted nothing" in result["report"][-1]
+    (last,) = load_last().values()
+    assert last.level == "info" and "left out, because it is the virtual root disk" in last.findings[0] and call.kept() == ["last.json"]
+    assert call(leave_out=[ROOT])[0]["changed"] is False
+    assert call(leave_out=[{**ROOT, "reason": "another"}])[0]["changed"] and "another" in next(iter(load_last().values())).findings[0]
+
+
+@pytest.mark.parametrize(
+    ("entry", "devices", "level", "told"),
+    [
+        ({"serial": "S9"}, [], "warning", "drive serial S9: no drive of this host fits"),
+        ({"device": "nvme-X"}, [], "warning", "drive device /dev/disk/by-id/nvme-X: no drive of this host fits"),
+        ({"model": "Virtual*"}, [], "info", "drive model Virtual*: no drive of this host fits"),  # meant for other hosts
+        ({"serial": "S9"}, ["nvme-M_S1X2"], "ok", ""),  # not all drives were asked for
+    ],
+)
+def test_an_entry_that_fits_no_drive_is_told(call, entry, devices, level, told):
+    result, _warnings = call(leave_out=[{**entry, "reason": "r"}], devices=devices)
+    texts = [one["text"] for one in result["findings"] if one["rule"] == "left_out_nothing"]
+    assert (result["level"], len(texts)) == (level, int(bool(told))) and told in "".join(texts)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"timeout": 0}, "timeout: 0; wanted 1 to 600 seconds"),
         ({"endurance": [{"model": "M", "terabytes_written": 0}]}, "endurance: terabytes_written of M is 0; wanted more than 0"),
+        ({"leave_out": [{"serial": "S", "reason": " "}]}, "leave_out[0]: it has no reason; wanted why the drive is left out"),
+        ({"leave_out": [{"reason": "r"}]}, "leave_out[0]: found no drive; wanted one of device, serial, model"),
+        ({"leave_out": [{"serial": "S", "model": "M", "reason": "r"}]}, "leave_out[0]: found serial and model; wanted one of"),
+        ({"leave_out": [{"device": "/dev/sda", "reason": "r"}]}, "leave_out[0].device: '/dev/sda' can be another drive after the next boot"),
         ({"members": [{"path": "-h", "type": "areca,1"}]}, "members: path '-h'; wanted a node below /dev"),
     ],
 )
 def test_options_that_are_refused(call, options, words):
-    assert call(**options)[0] == {"msg": words}
+    assert call(**options)[0]["msg"].startswith(words)

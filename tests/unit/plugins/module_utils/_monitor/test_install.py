@@ -176,7 +176,7 @@ def test_the_archive_has_all_that_the_program_imports_and_no_ansible(tmp_path):
 @pytest.mark.parametrize(("fault", "raised"), [(PlumblineError("it hangs"), False), (ZeroDivisionError("of ours"), True)])
 def test_a_reading_that_fails_is_told(tmp_path, monkeypatch, fault, raised):
     settings = tmp_path / "s.json"
-    settings.write_text(json.dumps({"textfile": str(tmp_path / "out.prom"), "timeout": 5, "members": [], "endurance": [], "advisories": []}))
+    settings.write_text(json.dumps({"textfile": str(tmp_path / "out.prom"), "timeout": 5, "members": [], "endurance": [], "advisories": [], "leave_out": []}))
     (tmp_path / "out.prom").write_text("plumbline_reading_success 1\n")
 
     def fail(_settings, _now):

@@ -80,6 +80,14 @@ def test_a_virtual_disk_is_neither_read_nor_unread():
     assert not [key for key in found if "drive_findings" in key and 'level="info"' not in key and found[key]]
 
 
+def test_a_drive_that_is_left_out_fires_no_alert():
+    """Not even for its link. That it is left out is a metric, too."""
+    out = Health(fault="it is left out", serial="S2", model="M", left_out="it is the root disk")
+    found = read(out, links={"nvme0n1": (FULL, SLOW)})
+    names = sorted(key.split(" ")[0] for key in found if key.startswith(("plumbline_drive_", "plumbline_link")))
+    assert names == ["plumbline_drive_info", "plumbline_drive_left_out"] and found['plumbline_drive_left_out drive="serial:M/S2"'] == 1
+
+
 def test_findings_on_the_host_itself():
     one, other = Finding("error", "write_cache", "sda", "on", "off"), Finding("warning", "host", "/var/lib", "0700", "0755")
     found = read(findings=[one, one, other])
