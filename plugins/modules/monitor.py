@@ -43,6 +43,20 @@ options:
     description: Where smartd sends mail. If empty, it only writes to the log of the host.
     type: str
     default: root
+  stacks:
+    description: Names of the stacks that the host is to have. What it keeps of them is never called left over.
+    type: list
+    elements: str
+    default: []
+  retire:
+    description:
+      - Names of stacks that are gone for good. What the host keeps of them, which is the measured proof and the accepted risks, is moved to
+        C(/var/lib/plumbline/retired/TIME). Nothing is removed. The metrics of their proofs are gone then.
+      - A stack is refused if O(stacks) has it, if a partition or the volume group of it is on the host, or if a disk cannot be read.
+      - A name of which nothing is kept any more changes nothing.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -88,6 +102,11 @@ watched:
   type: list
   elements: str
   sample: [/dev/disk/by-id/nvme-MODEL_SERIAL1]
+retired:
+  description: The records that were moved, each C(from) and C(to). C(to) is empty in check mode.
+  returned: success
+  type: list
+  elements: dict
 """
 
 import os
@@ -105,6 +124,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive 
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.left_out import read_left_out
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import install, program, unit_files
+from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.retire import retire_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.left_out import read_other_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
@@ -166,7 +186,7 @@ def texts_of(module):
     params, texts, lines, warnings = module.params, {}, [], []
     outputs = [os.path.join(params["textfile"], unit_files.METRICS_FILE)] if params["textfile"] else []
     if outputs:
-        settings = {**{name: params[name] for name in OPTIONS}, "textfile": outputs[0]}
+        settings = {**{name: params[name] for name in OPTIONS}, "textfile": outputs[0], "stacks": sorted(set(params["stacks"]))}
         texts.update(unit_files.unit_texts(root_interpreter("the monitor"), params["interval"], settings, check_textfile(params["textfile"])))
         texts[unit_files.PROGRAM] = program_bytes(program).decode("utf-8", "surrogateescape")
     smartd = module.get_bin_path("smartd")
@@ -190,6 +210,8 @@ def main():
             "interval": {"type": "int", "default": 15},
             "smartd": {"type": "bool", "default": True},
             "mail": {"type": "str", "default": "root"},
+            "stacks": {"type": "list", "elements": "str", "default": []},
+            "retire": {"type": "list", "elements": "str", "default": []},
             **OPTIONS,
         },
         supports_check_mode=True,
@@ -200,14 +222,18 @@ def main():
         if module.params["state"] == "present":
             check_options(module.params)
             texts, outputs, lines, warnings = texts_of(module)
+        retired = retire_stacks(runner(module), module.params["retire"], module.params["stacks"], module.check_mode)
         applied = install.apply_files(runner(module), texts, outputs, module.check_mode)
+        if retired.moved and texts and not applied.changed and not module.check_mode:
+            warnings += install.read_now(runner(module))
     except PlumblineError as fault:
         exit_refused(module, fault)
     except OSError as fault:
         exit_refused(module, PlumblineError("%s: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
     diff = [{"before_header": path, "after_header": path, "before": old, "after": new} for path, (old, new) in applied.diff.items()]
-    files = sorted([*texts, *outputs])
-    exit_success(module, [*warnings, *applied.warnings], changed=applied.changed, files=files, watched=[line.path for line in lines], diff=diff)
+    result = {"files": sorted([*texts, *outputs]), "watched": [line.path for line in lines], "diff": diff}
+    result["retired"] = [{"from": before, "to": after} for before, after in retired.moved]
+    exit_success(module, [*warnings, *retired.warnings, *applied.warnings], changed=applied.changed or bool(retired.moved), **result)
 
 
 if __name__ == "__main__":

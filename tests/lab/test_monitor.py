@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
@@ -84,6 +85,33 @@ def test_it_is_put_there_once_and_taken_back(harness: Harness, drives: Bench) ->
     assert monitor(harness, state="absent")["changed"] and left_over(harness) == "" and harness.must("cat /etc/smartd.conf") == conf
     assert not monitor(harness, state="absent")["changed"]
     assert "plumbline" not in harness.run("systemctl list-units --all 'plumbline-monitor*'; systemctl list-unit-files 'plumbline-monitor*'")[1]
+
+
+def test_a_drive_that_is_left_out_and_a_stack_that_is_gone(harness: Harness, drives: Bench) -> None:
+    """Both were in the metrics for ever. The reasons are in the journal, and what is retired is kept."""
+    reason = "is not ours to watch"
+    harness.must("install -d -m 700 /var/lib/plumbline/proof; echo '{\"verdict\": \"fail\"}' > /var/lib/plumbline/proof/gone.json")
+    warn(drives, drives.disks["monvme"], 4)
+    try:
+        first = monitor(harness, leave_out=[{"serial": "MONVME1", "reason": reason}, {"serial": "NOBODY", "reason": "x"}])
+        assert first["warnings"] == ["leave_out: no drive of this host fits serial NOBODY"] and not [path for path in first["watched"] if "MONVME1" in path]
+        text = read_now(harness)
+        (key,) = re.findall(r'plumbline_drive_info{drive="([^"]+)"[^\n]*serial="MONVME1"', text)
+        assert re.findall(rf'^(plumbline_\w+){{drive="{key}"', text, re.MULTILINE) == ["plumbline_drive_info", "plumbline_drive_left_out"], text
+        assert 'plumbline_proof_passed{stack="gone"} 0' in text and 'plumbline_host_findings{layer="record",level="info"} 1' in text
+        journal = harness.must("journalctl -b -u plumbline-monitor.service -o cat")
+        assert f"left out, because {reason}" in journal and "no drive of this host fits" in journal and "retire: [gone]" in journal
+        options = {"leave_out": [{"serial": "MONVME1", "reason": reason}], "retire": ["gone"]}
+        monitor(harness, leave_out=options["leave_out"])
+        done = monitor(harness, **options)
+        assert done["changed"] and harness.must(f"cat {done['retired'][0]['to']}") == '{"verdict": "fail"}\n'
+        text = harness.must(f"cat {METRICS}")
+        assert "gone" not in text and "host_findings" not in text, "the metric is gone at once"
+        assert not monitor(harness, **options)["changed"]
+    finally:
+        warn(drives, drives.disks["monvme"], 0)
+        monitor(harness, state="absent")
+        harness.must("rm -rf /var/lib/plumbline/proof/gone.json /var/lib/plumbline/retired")
 
 
 # What the user of Debian's node_exporter can do: its folder lies in one that belongs to that user.

@@ -52,6 +52,7 @@ class Scene:
                 "MOUNT_PARENT": ["/pl"],
                 "MOUNT_UNIT": ["pl-pgdata0.mount"],
                 "REQUIRED_BY": [SERVICE],
+                "GONE": ["gone"],
                 "DISK": [leg.kernel for leg in self.legs],
                 "PARTITION": parts,
             },
@@ -198,6 +199,20 @@ def test_monitor(scene: Scene) -> None:
     scene.watch.must_be_nothing("check mode of taking the monitor back")
     scene.run("monitor", {"plumbline_monitor": {"state": "absent"}})
     scene.watch.must_be("monitor", "taken back", before)
+
+
+def test_the_records_of_a_stack_that_is_gone(scene: Scene) -> None:
+    """Those of the stack that stands are not touched, and it is refused."""
+    for kind in ("proof", "accepted"):
+        scene.harness.must(f"install -d -m 700 /var/lib/plumbline/{kind}; echo '{{}}' > /var/lib/plumbline/{kind}/gone.json")
+    scene.watch.look()
+    retire = {"plumbline_monitor": {"state": "absent", "retire": ["gone"]}}
+    scene.run("monitor", retire, "--check", "--diff")
+    scene.watch.must_be_nothing("check mode of retiring")
+    scene.run("monitor", retire)
+    scene.watch.must_be("monitor", "retired")
+    scene.run("monitor", retire)
+    scene.watch.must_be_nothing("a second run of retiring")
 
 
 @pytest.mark.long(minutes=2)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.whole_host
 DISKS: list[dict[str, object]] = []
 PLACE = "/etc/planted"
 UNIT = "/etc/systemd/system/planted.service"
-VARIABLES = {name: [name.lower()] for name in ("STACK", "MOUNT", "MOUNT_PARENT", "MOUNT_UNIT", "REQUIRED_BY", "DISK", "PARTITION")}
+VARIABLES = {name: [name.lower()] for name in ("STACK", "MOUNT", "MOUNT_PARENT", "MOUNT_UNIT", "REQUIRED_BY", "DISK", "PARTITION", "GONE")}
 # What belongs to a planted mount, a planted unit and a planted content.
 ALONG = ("/srv/planted", "srv-planted.mount", UNIT, "/etc/hosts.before", "/run/planted")
 LISTEN = "import socket, time; s = socket.create_server(('127.0.0.1', 1717)); time.sleep(600)"

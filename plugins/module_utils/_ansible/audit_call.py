@@ -13,6 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_readin
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import absent_mounts, host_findings
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.stacks_gone import gone_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
@@ -21,6 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.read_for_pl
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import Verify
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.stack_records import records_of_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.device_table import device_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._report.static_proof_table import view_report
 
@@ -33,7 +35,7 @@ def audit_host(
     def disks_and_stacks() -> Dict[str, Dict[str, Any]]:
         seen = observe(run, Questions(everything=True, prove=False))
         views = [view(seen, devno) for devno in tops(seen, None)]
-        of_host = host_findings(seen) + absent_mounts(seen)
+        of_host = host_findings(seen) + absent_mounts(seen) + gone_stacks(seen, records_of_stacks(), [stack.name for stack in stacks])
         told = {
             "stacks": [one.as_dict() for one in views],
             "findings": [finding.as_dict() for finding in [found for one in views for found in one.findings] + of_host],

@@ -150,9 +150,13 @@ def _tell_timer(run: Runner, stale: Mapping[str, Optional[str]], texts: Mapping[
         must_succeed(run(["systemctl", "enable", "--quiet", unit_files.UNITS[0]]), "the timer of the monitor could not be enabled")
         must_succeed(run(["systemctl", "restart", "--quiet", unit_files.UNITS[0]]), "the timer of the monitor could not be started")
     if unit_files.PROGRAM in texts and {unit_files.PROGRAM, unit_files.SETTINGS, unit_files.SERVICE} & set(stale):
-        code, _out, err = run(["systemctl", "start", "--quiet", unit_files.UNITS[1]])
-        if code:
-            warnings.append("the first reading failed (journalctl -u plumbline-monitor): %s" % " ".join(err.split()))
+        warnings += read_now(run)
+
+
+def read_now(run: Runner) -> List[str]:
+    """Have the program read the host, so that its metrics are those of now. Returns what went wrong."""
+    code, _out, err = run(["systemctl", "start", "--quiet", unit_files.UNITS[1]])
+    return ["the reading failed (journalctl -u plumbline-monitor): %s" % " ".join(err.split())] if code else []
 
 
 def _tell_smartd(run: Runner, record: _Record, watching: bool, first: bool, warnings: List[str]) -> _Record:

@@ -23,6 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import absent_mounts, host_findings
+from ansible_collections.plumbline.ssd.plugins.module_utils._judge.stacks_gone import gone_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.metrics import HostReading, Proof, failure_text, metrics_text
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
@@ -30,6 +31,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.stack_records import records_of_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_drift import kept_drift
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persisted import read_kept
 
@@ -53,6 +55,7 @@ def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostRead
     health = read_health(means, nodes, settings, read_options(settings, now), everything=True, keep=True)
     seen = observe(bound_runner(_Host, _TOOL_SECONDS), Questions(everything=True, prove=False, guards=False, process="1"))
     findings = [*host_findings(seen), *absent_mounts(seen), *kept_drift(seen, read_kept())]
+    findings += gone_stacks(seen, records_of_stacks(), settings["stacks"])
     told = [(finding.level, finding.text) for finding in findings]
     told += [(one["level"], one["text"]) for one in health.result["findings"] if one["rule"] in ("left_out", "left_out_nothing")]
     for level, text in told:

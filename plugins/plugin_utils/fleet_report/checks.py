@@ -55,6 +55,7 @@ _LAYERS = {
     "link": "link",
     "trim": "trim",
     "reserve": "steady_state",
+    "record": "proof",
     **dict.fromkeys(DURABILITY, "durability"),
 }
 WEAR_RULES = ("wear", "wear_unclear", "worn_out", "endurance", "life", "pre_eol", "spare")

@@ -16,18 +16,21 @@ pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="an
 
 EVERYTHING = {"state": "present", "textfile": "/t", "interval": 5, "smartd": False, "mail": ""}
 HEALTH = {"timeout": 9, "members": [], "leave_out": [{"serial": "S", "reason": "r"}]}
+STACKS = [{"name": "pgdata"}, {"nam": "mistyped"}, {"name": "wal"}]
 # A host each: plumbline_monitor, plumbline_health, and the arguments of the call; None if the role refuses them.
 CASES = {
-    "nothing_is_set": ({}, {}, {}),
-    "everything": (EVERYTHING, HEALTH, {**EVERYTHING, **HEALTH}),
-    "absent": ({"state": "absent"}, {"gate": "warn"}, {"state": "absent"}),
+    "nothing_is_set": ({}, {}, {"stacks": []}),
+    "everything": (EVERYTHING, HEALTH, {**EVERYTHING, **HEALTH, "stacks": []}),
+    "absent": ({"state": "absent"}, {"gate": "warn"}, {"state": "absent", "stacks": []}),
+    "stacks": ({"retire": ["old"]}, {}, {"retire": ["old"], "stacks": ["pgdata", "wal"]}),
     "mistyped": ({"intervall": 5}, {}, None),
 }
 
 
 def test_the_calls(tmp_path):
-    given = {name: {"plumbline_monitor": row[0], "plumbline_health": row[1]} for name, row in CASES.items()}
-    names = ("plumbline_monitor", "plumbline_health")
+    stacks = {name: STACKS if name == "stacks" else [] for name in CASES}
+    given = {name: {"plumbline_monitor": row[0], "plumbline_health": row[1], "plumbline_stacks": stacks[name]} for name, row in CASES.items()}
+    names = ("plumbline_monitor", "plumbline_health", "plumbline_stacks")
     tasks = [{"ansible.builtin.include_role": {"name": "plumbline.ssd.monitor"}, "vars": {name: "{{ given[inventory_hostname].%s }}" % name for name in names}}]
     answers = {name: {"monitor": [{"changed": True, "files": []}]} for name in CASES}
     _code, said, calls = play(tmp_path, answers, tasks, "--forks", "2", given=given)

@@ -17,7 +17,7 @@ DRIVE = Health(source="smartctl", protocol="NVMe", model="M", serial="S1X2", fir
 NODE = Node("259:0", "nvme0n1", "disk", 1 << 30, Limits(512, 512, 512, 0, 0), identity=Identity(serial="S1X2", model="M"))
 PARAMS = {
     **{name: [] for name in ("devices", "members", "stacks", "endurance", "advisories", "leave_out")},
-    **{"timeout": 30, "baseline": True, "fail_if": "never", "lease": {}},
+    "timeout": 30, "baseline": True, "fail_if": "never", "lease": {},
 }
 
 
