@@ -202,9 +202,9 @@ def test_monitor(scene: Scene) -> None:
 
 
 def test_the_records_of_a_stack_that_is_gone(scene: Scene) -> None:
-    """Those of the stack that stands are not touched, and it is refused."""
+    """They are moved, and nothing else on the host changes."""
     for kind in ("proof", "accepted"):
-        scene.harness.must(f"install -d -m 700 /var/lib/plumbline/{kind}; echo '{{}}' > /var/lib/plumbline/{kind}/gone.json")
+        scene.harness.must(f"install -d -m 700 /var/lib/plumbline /var/lib/plumbline/{kind}; echo '{{}}' > /var/lib/plumbline/{kind}/gone.json")
     scene.watch.look()
     retire = {"plumbline_monitor": {"state": "absent", "retire": ["gone"]}}
     scene.run("monitor", retire, "--check", "--diff")
