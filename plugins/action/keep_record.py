@@ -58,10 +58,12 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(f"directory {folder}: {fault.strerror}; wanted a folder of the controller that can be made and written to") from fault
         if not kept:
             return self._told(folder, "" if before else "made", changed=not before)
-        own = {"host": self._host, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} if params["host"] else {}
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        own = {"host": self._host, "time": now} if params["host"] else {}
         record, failed = ({**params["record"], **own}, {}) if params["source"] is None else self._read(params["source"], task_vars)
         if failed:
             return failed
+        record = record if params["source"] is None else {**record, "kept": now}
         path = os.path.join(folder, file_name(names))
         text = json.dumps(record, indent=1, sort_keys=True, default=str) + "\n"
         if not check:
@@ -84,7 +86,7 @@ class ActionModule(ActionBase):
         try:
             content = result.get("content")
             if not isinstance(content, str) or len(content) > 2 * LARGEST:
-                raise ValueError("found no text of at most 64 MiB; wanted the record of a proof")
+                raise ValueError("found no text of at most 32 MiB; wanted the record of a proof")
             found = parse_record(base64.b64decode(content, validate=True))
             if not isinstance(found, dict):
                 raise ValueError("found a value that is no mapping; wanted the record of a proof")

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,12 @@ ARGUMENTS = {
     "time": {"type": "str", "default": ""},
     "formats": {"type": "list", "elements": "str", "choices": list(FORMATS), "default": list(FORMATS)},
 }
+_SKEW = 600  # seconds by which the clocks of several controllers may differ
 _PRINTED = 10  # lines of the report, so that a fleet of any size fits on a screen
+
+
+def _time_after(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
 
 
 def read_file(path: str) -> list[Mapping[str, Any]]:
@@ -136,7 +142,8 @@ class ActionModule(ActionBase):
         directory = params["directory"] and absolute(params["directory"])
         if self._task.check_mode and directory and not os.path.exists(directory):
             directory = None  # what comes before this task makes it
-        fleet = make_fleet(by_host(directory, params["records"], params["hosts"]), params["hosts"], params["title"], params["time"])
+        records = by_host(directory, params["records"], params["hosts"])
+        fleet = make_fleet(records, params["hosts"], params["title"], params["time"], _time_after(_SKEW))
         if not fleet.hosts:
             raise AnsibleActionFail("there is no record, and no host is expected; wanted records, a directory with records, or hosts")
         base, files = absolute(params["path"]), []

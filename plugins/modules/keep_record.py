@@ -40,7 +40,8 @@ options:
     type: dict
   source:
     description:
-      - A file of the host whose JSON is written, such as a proof below C(/var/lib/plumbline/proof). It may have 64 MiB. A key C(host) in it is left out.
+      - A file of the host whose JSON is written, such as a proof below C(/var/lib/plumbline/proof). It may have 32 MiB.
+      - A key C(host) in it is left out. C(kept) is added, which is when the controller fetched it.
       - This takes one call to the host.
     type: path
 extends_documentation_fragment:

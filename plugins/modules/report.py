@@ -29,7 +29,7 @@ options:
         marks have C(seconds) in place of C(fills). A verdict C(not_judged) is shown and has no level.
       - C(acceptance) is what M(plumbline.ssd.acceptance) returned, or any mapping with C(cells), each with C(name), C(verdict), C(required),
         C(state), C(value), C(low), C(high), C(wanted), C(unit) and C(against).
-      - C(time) is when the host was read, as text. C(unreachable) is true, or the reason, if the host was not reached. C(proofs) is a list of
+      - C(time) is when the host was read, by the controller's clock. C(unreachable) is true, or the reason, if the host was not reached. C(proofs) is a list of
         proofs as hosts keep them. C(ansible_facts) or C(setup) hold facts. C(conditions) is a mapping of names and values to be listed.
       - A module that failed, or a key that is missing, is told in the report and is no error. Values that are not as expected show as text.
     type: list
@@ -41,7 +41,8 @@ options:
         record of that host or a list of such, as in O(records). In the name, characters may be written as in a URL.
       - A file C(HOST-STACK.json) as the role P(plumbline.ssd.verify#role) keeps it is a proof of that host.
       - A file that cannot be read, and one whose records name another host, is a finding of the host in the file's name. All others are reported.
-      - A file may have 64 MiB.
+      - A file may have 32 MiB and a million values. Of one host at most 1,000 of a kind are read (findings, drives, stacks and so on), the worst first.
+        How many more there were is a finding of that host.
       - A relative path begins in the directory where Ansible was started.
     type: path
   hosts:
@@ -63,8 +64,8 @@ options:
     default: State of the drives
   time:
     description:
-      - When the report was made, as text. If it is empty, this is the latest C(time) of all records. The clock is not asked, so that the same
-        records give the same bytes.
+      - When the report was made, as text. If it is empty, this is the latest C(time) of all records, with the oldest beside it where that is of
+        another day. A time that is not like V(2026-03-01T12:00:00Z), or has not come yet, does not count. So the same records give the same bytes.
     type: str
     default: ""
   formats:
@@ -159,7 +160,8 @@ counts:
   type: dict
   sample: {error: 4, missing: 1, warning: 2, info: 2}
 report:
-  description: The same for people, one line for each item. Of at most 50 hosts and 50 kinds of findings, the worst first.
+  description: The same for people, one line for each item. Of at most 50 hosts and 50 kinds of findings, the worst first, and each host's first before the
+    second of any.
   returned: success
   type: list
   elements: str

@@ -17,17 +17,21 @@ FORMATS = {"html": (".html", render_html), "markdown": (".md", render_markdown),
 
 
 def merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Two records of one host: lists follow each other, of all else the second counts."""
+    """Two records of one host: lists follow each other, of two times the later counts, and of all else the second."""
     joined = dict(first)
     for key, value in second.items():
         old = joined.get(key)
         joined[key] = [*old, *value] if isinstance(old, list) and isinstance(value, list) else value
-    return joined
+    times = [one["time"] for one in (first, second) if isinstance(one.get("time"), str)]
+    return {**joined, "time": max(times)} if times else joined
 
 
 def of_proof(proof: Mapping[str, Any]) -> dict[str, Any]:
-    """What the record of a proof, as a host keeps it, is in the record of that host."""
-    return {"time": proof.get("time", ""), "proofs": [dict(proof)]}
+    """What the record of a proof, as a host keeps it, is in the record of that host.
+
+    When it was made is the host's word, and dates nothing here. When it was fetched the controller noted itself.
+    """
+    return {"proofs": [dict(proof)], **({"time": proof["kept"]} if "kept" in proof else {})}
 
 
 def is_proof(read: Mapping[str, Any]) -> bool:

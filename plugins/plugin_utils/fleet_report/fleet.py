@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, LEVELS, MISSING, NONE, UNKNOWN, WARNING, rank, worst_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.peers import compare_drives
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import Found, HostReport, missing_host, read_record
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import Found, HostReport, is_past, missing_host, read_record
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import counted, words
 
 RAW_CHARACTERS = 200_000  # of a host's record that is shown as such
@@ -19,16 +19,22 @@ _TOLD = ("error", "missing", "warning", "unknown")
 
 
 class Fleet(NamedTuple):
-    """What a report is of. *checks*: those that it has, by their keys."""
+    """What a report is of. *time*: the latest reading, or when the report was made; *oldest*: the oldest. *checks*: those that it has, by their keys."""
 
     title: str
     time: str
+    oldest: str
     hosts: tuple[HostReport, ...]
     checks: tuple[str, ...]
 
     @property
     def level(self) -> str:
         return worst_of(host.level for host in self.hosts)
+
+    @property
+    def dated(self) -> str:
+        """Of when it is: the time, and where the host that was read first is of another day, both."""
+        return f"{self.oldest} to {self.time}" if self.oldest and self.oldest[:10] != self.time[:10] else self.time
 
     def counts(self) -> dict[str, int]:
         """Level → the number of hosts whose worst it is, from the worst."""
@@ -67,19 +73,20 @@ class Group(NamedTuple):
         return f" (and {self.total - 1:,} more such)" if len(self.hosts) == 1 and self.total > 1 else ""
 
 
-def make_fleet(records: Iterable[Mapping[str, Any]], expected: Sequence[str] = (), title: str = "", time: str = "") -> Fleet:
+def make_fleet(records: Iterable[Mapping[str, Any]], expected: Sequence[str] = (), title: str = "", time: str = "", now: str = "") -> Fleet:
     """The fleet of these records, each of another host; *expected* hosts without a record are missing. They are read one by one, so may come from files.
 
-    *time*: when the report was made; without it, the latest time that a record has.
+    *time*: when the report was made; without it, the latest time that a record has. *now*: a time after it has not come yet, and dates nothing.
     """
-    hosts = {one.host: one for one in (read_record(record, RAW_CHARACTERS) for record in records)}
+    hosts = {one.host: one for one in (read_record(record, RAW_CHARACTERS, now) for record in records)}
     for name in map(words, expected):
         if name not in hosts:
             hosts[name] = missing_host(name)
     ordered = sorted(compare_drives(hosts.values()), key=_badness)
     columns = tuple(check for check in CHECKS if any(host.levels.get(check, NONE) not in (NONE, MISSING) for host in ordered) or check == "answer")
-    made = words(time) if time else max((host.time for host in ordered), default="")
-    return Fleet(words(title) if title else "State of the drives", made, tuple(ordered), columns)
+    dates = [host.time for host in ordered if is_past(host.time, now)]
+    made, oldest = (words(time), "") if time else (max(dates, default=""), min(dates, default=""))
+    return Fleet(words(title) if title else "State of the drives", made, oldest, tuple(ordered), columns)
 
 
 def _badness(host: HostReport) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import sections
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import fair
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import Html, chip, figure, heading, joined, table
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import steady_level
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.svg import Mark, Series, Window, line_plot
@@ -46,7 +47,7 @@ def steady_state(fleet: Fleet, names: sections.Names) -> Html:
         listed.append((level, (names[host], *told, chip(level), *(words(one.get(key)) for key in _FIGURES))))
     heads = ("Host", "Device", "Mode", "Pattern", "Level", *_FIGURES.values())
     parts: list[object] = [sections.findings(fleet, names, ("steady_state",), "Findings on steady states"), sections.shown_rows("Steady states", heads, listed)]
-    for at, (host, one) in enumerate(found[:PLOTTED]):
+    for at, (host, one) in enumerate(fair(found, lambda one: one[:1], PLOTTED)):
         parts.append(heading(3, f"steady-{at}", f"{host} {words(one.get('device'))}"))
         parts += series_plots(f"load-{at}", f"{host} {words(one.get('device'))}", one)
         hidden = as_number(one.get("hidden_space"))

@@ -26,7 +26,7 @@ def render_html(fleet: Fleet) -> str:
     body = [make(fleet, names) for _ident, _name, make in listed]
     body += [_hosts(fleet), _raw(fleet)]
     menu = "".join(f"<li>{link(ident, name)}</li>" for ident, name in [*((one[0], one[1]) for one in listed), ("hosts", "Hosts"), ("raw", "Raw data")])
-    made = f"State of {fleet.time}. " if fleet.time else ""
+    made = f"State of {fleet.dated}. " if fleet.time else ""
     return "".join(
         [
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,10 @@ class _Figure(NamedTuple):
     unit: str
 
 
+# A cell and the kind of a drive → (host, serial) → the figure. A host that says another one's serial has a drive more of its own.
+_Kinds = dict[tuple[str, ...], dict[tuple[str, str], _Figure]]
+
+
 class _Far(NamedTuple):
     """How far a figure is from the median, and in words."""
 
@@ -45,15 +50,16 @@ def is_far(value: float, others: Sequence[float]) -> bool:
 def compare_drives(hosts: Iterable[HostReport]) -> list[HostReport]:
     """The hosts, with what their drives' cells are beside those of their kind. Of a drive that was measured twice the last result counts."""
     kept = list(hosts)
-    kinds: dict[tuple[str, ...], dict[str, _Figure]] = {}
+    kinds: _Kinds = {}
     for host in kept:
         for result in host.accepted:
             _take(kinds, host.host, result)
     far: dict[tuple[str, str, str], list[_Far]] = {}
     for (name, *_kind), figures in kinds.items():
-        values = [one.value for one in figures.values()]
-        middle = statistics.median(values) if len(values) >= FEWEST else 0.0
+        counts: dict[str, list[float]] = {}
         for one in figures.values():
+            values = counts.get(one.host) or counts.setdefault(one.host, _beside(one.host, list(figures.values())))
+            middle = statistics.median(values) if len(values) >= FEWEST else 0.0
             if middle and is_far(one.value, values):
                 level = WARNING if one.value < middle else INFO
                 told = f"{one.value:g} {one.unit} in {name}, {one.value / middle:.2f} of the median of {len(values)} drives of its kind"
@@ -65,16 +71,25 @@ def compare_drives(hosts: Iterable[HostReport]) -> list[HostReport]:
     return [_with(host, found[host.host]) if host.host in found else host for host in kept]
 
 
-def _take(kinds: dict[tuple[str, ...], dict[str, _Figure]], host: str, result: Mapping[str, Any]) -> None:
+def _beside(host: str, figures: Sequence[_Figure]) -> list[float]:
+    """The values that a host's drives are compared with: all of its own, and of no other host half of them or more, or that host alone says what is usual."""
+    most, count = Counter(one.host for one in figures).most_common(1)[0]
+    if most == host or 2 * count < len(figures):
+        return [one.value for one in figures]
+    others = [one.value for one in figures if one.host != most]
+    return others + [one.value for one in figures if one.host == most][: max(len(others) - 1, 0)]
+
+
+def _take(kinds: _Kinds, host: str, result: Mapping[str, Any]) -> None:
     drive = as_dict(result.get("drive"))
-    key = words(drive["serial"]) if drive.get("serial") else ""
-    if not key or not drive.get("model"):
+    serial = words(drive["serial"]) if drive.get("serial") else ""
+    if not serial or not drive.get("model"):
         return
     for cell in dicts(result.get("cells")):
         value = as_number(cell.get("value"))
         if value is not None and value > 0:
             kind = (words(cell.get("name")), words(cell.get("state")), *(words(drive.get(part)) for part in _KIND))
-            kinds.setdefault(kind, {})[key] = _Figure(host, words(drive.get("device")), value, words(cell.get("unit")))
+            kinds.setdefault(kind, {})[host, serial] = _Figure(host, words(drive.get("device")), value, words(cell.get("unit")))
 
 
 def _with(host: HostReport, more: Sequence[Found]) -> HostReport:

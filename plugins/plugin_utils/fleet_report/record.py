@@ -6,6 +6,7 @@ A record comes from outside. Whatever is not as it should be in it is left out o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS, judge_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, check_of, todo_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, LEVELS, MISSING, NONE, OK, UNKNOWN, WARNING, rank, worst_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import MOST, bound
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_json, as_list, as_number, dicts, words
 
 # The check that a module answers, which is wrong if the module failed.
@@ -26,6 +28,7 @@ MODULES: Mapping[str, str] = {
     "steady_state": "steady_state",
     "acceptance": "acceptance",
 }
+_CLOCK = "Set the clock of the controller that kept the record, then read the host again."
 UNREADABLE = "unreadable"  # of a record: files of the host that are none, each with what is wrong with it
 OF_VERDICT = {PASS: OK, ACCEPTED: INFO, FAIL: ERROR, INCONCLUSIVE: UNKNOWN, UNFINISHED: UNKNOWN, NOT_JUDGED: NONE}
 _LEVELS = {"error": ERROR, "warning": WARNING, "info": INFO}
@@ -105,9 +108,19 @@ def missing_host(host: str, why: str = "") -> HostReport:
     return HostReport(host, "", levels, (found,), (), (), (), (), (), (), {}, "")
 
 
-def read_record(record: Mapping[str, Any], raw_characters: int) -> HostReport:
-    """The report of one host. *raw_characters*: records that are longer as JSON are not kept as such."""
+# As keep_record and the audit write it, on the controller: what is of another form is shown, and dates nothing.
+_TIME = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])(T([01][0-9]|2[0-3])(:[0-5][0-9]){2}Z)?")
+
+
+def is_past(time: str, now: str) -> bool:
+    """Whether this is a time, and not after *now*; empty where that is not known."""
+    return bool(_TIME.fullmatch(time)) and not (now and time > now)
+
+
+def read_record(record: Mapping[str, Any], raw_characters: int, now: str = "") -> HostReport:
+    """The report of one host. *raw_characters*: records that are longer as JSON are not kept as such; *now*: see make_fleet()."""
     host = words(record.get("host"))
+    record, left = bound(record)
     modules = {name: results_of(record, name) for name in MODULES}
     silent = [one for ones in modules.values() for one in ones if one.get("unreachable") is True]
     told = record.get("unreachable")
@@ -120,15 +133,21 @@ def read_record(record: Mapping[str, Any], raw_characters: int) -> HostReport:
     findings += _static(modules, stacks)
     measured = _measured(record, modules)
     findings += [found for one in measured for found in _of_measured(one)]
-    findings += _unreadable(record) + _of_proof(modules, measured) + _of_plan(modules["stack_plan"]) + _of_load(modules)
+    findings += _unreadable(record) + of_proof(modules, measured) + _of_plan(modules["stack_plan"]) + _of_load(modules)
     if not has_ssd(devices, drives) and any(_worked(one) for name in ("device_info", "drive_health") for one in modules[name]):
         findings.append(Found("answer", INFO, "host", host, "it has no SSD", "nothing: there is no drive to judge"))
+    time = words(record.get("time")) if record.get("time") else ""
+    if _TIME.fullmatch(time) and not is_past(time, now):
+        findings.append(Found("answer", UNKNOWN, "record", host, f"it was read on {time}, which has not come yet", "a time that has passed", _CLOCK))
     unique = sorted(dict.fromkeys(findings), key=lambda one: (rank(one.level), list(CHECKS).index(one.check)))
+    if len(unique) > MOST:
+        left["findings"] = left.get("findings", 0) + len(unique) - MOST
+    shown = sorted([*unique[:MOST], *_left_out(left)], key=lambda one: rank(one.level))
     report = HostReport(
         host=host,
-        time=words(record.get("time")) if record.get("time") else "",
+        time=time,
         levels={},
-        findings=tuple(unique),
+        findings=tuple(shown),
         drives=tuple(drives),
         devices=tuple(devices),
         stacks=tuple(stacks),
@@ -169,6 +188,12 @@ def _unreadable(record: Mapping[str, Any]) -> list[Found]:
     todo = "Look where the file comes from; remove it, then read the host again."
     wanted = "the record of this host"
     return [Found("answer", ERROR, "file", words(one.get("file")), words(one.get("fault")), wanted, todo) for one in dicts(record.get(UNREADABLE))]
+
+
+def _left_out(left: Mapping[str, int]) -> list[Found]:
+    """What of the record was not read: more than any host has."""
+    wanted = f"a record of at most {MOST:,} of a kind"
+    return [Found("answer", WARNING, "record", words(key), f"{count:,} {words(key)} are left out of its record", wanted) for key, count in left.items()]
 
 
 def _stacks(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
@@ -248,7 +273,7 @@ def _of_measured(one: Measured) -> list[Found]:
     return found
 
 
-def _of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Measured]) -> list[Found]:
+def of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Measured]) -> list[Found]:
     """Verdicts on whole stacks, where no measurement says the same already; and proofs that are still due."""
     told = {reason for one in measured for reason in one.reasons}
     found = []
@@ -256,7 +281,7 @@ def _of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Mea
         for proof in dicts(result.get("proofs")):
             level = OF_VERDICT.get(str(proof.get("verdict")), UNKNOWN)
             reasons = [words(one) for one in as_list(proof.get("reasons"))]
-            fresh = [one for one in reasons if not any(one.endswith(known) for known in told)]
+            fresh = [one for one in reasons if not any(end in told for end in _ends_of(one))]
             named = words(proof.get("stack"))
             found += [Found("proof", level, "stack", named, one, "a proof that passes", CHECKS["proof"].todo) for one in fresh if level != OK]
     proven = {words(proof.get("stack")) for result in modules["stack_proof"] for proof in dicts(result.get("proofs"))}
@@ -273,6 +298,15 @@ def _of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Mea
                 level = OF_VERDICT.get(str(proof.get("stored")), UNKNOWN)
                 found.append(Found("proof", UNKNOWN if level in (OK, INFO) else level, "stack", named, state, "a measured proof", CHECKS["proof"].todo))
     return found
+
+
+def _ends_of(reason: str) -> Iterable[str]:
+    """A reason, and what is left of it without the words before its colons, which say what was measured."""
+    yield reason
+    at = reason.find(": ")
+    while at >= 0:
+        yield reason[at + 2 :]
+        at = reason.find(": ", at + 2)
 
 
 def _of_plan(results: list[Mapping[str, Any]]) -> list[Found]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, WEAR_RULES
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, NONE, OK, UNKNOWN, WARNING, rank, worst_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import fair
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import Html, chip, joined
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT, Found, HostReport, Measured
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import (
@@ -34,6 +35,7 @@ CELLS = ("Drive", "Cell", "Level", "State", "Found", "Interval", "Wanted", "Agai
 Row = tuple[object, ...]
 _PRESENT = {"yes": "volatile", "no": "none"}
 _MANY = 64  # legs of a stack that are listed
+_CELLS = 200  # of the map; an acceptance has some twenty
 
 
 class Drive(NamedTuple):
@@ -202,14 +204,15 @@ def cell_rows(host: HostReport) -> list[tuple[str, Row]]:
 
 def cell_map(hosts: Iterable[HostReport], most: int) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """(drives, cells with the level on each drive): the worst drives, at most so many. A cell that decides nothing is as one that was not measured."""
-    drives: list[tuple[str, dict[str, str]]] = []
+    drives: list[tuple[str, str, dict[str, str]]] = []
     for host in hosts:
         for one in host.accepted:
             decides = [cell for cell in dicts(one.get("cells")) if cell.get("required") is not False]
-            drives.append((f"{host.host} {_device_of(one)}", {words(cell.get("name")): OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN) for cell in decides}))
-    shown = sorted(drives, key=lambda one: rank(worst_of(one[1].values())))[:most]
-    cells = dict.fromkeys(name for _drive, levels in shown for name in levels)
-    return [drive for drive, _levels in shown], [(name, [levels.get(name, NONE) for _drive, levels in shown]) for name in cells]
+            levels = {words(cell.get("name")): OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN) for cell in decides}
+            drives.append((host.host, f"{host.host} {_device_of(one)}", levels))
+    shown = fair(sorted(drives, key=lambda one: rank(worst_of(one[2].values()))), lambda one: one[:1], most)
+    cells = list(dict.fromkeys(name for *_drive, levels in shown for name in levels))[:_CELLS]
+    return [drive for _host, drive, _levels in shown], [(name, [levels.get(name, NONE) for *_drive, levels in shown]) for name in cells]
 
 
 def with_host(name: Html, rows: Iterable[Row]) -> list[Row]:

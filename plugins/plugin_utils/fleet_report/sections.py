@@ -11,6 +11,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.charts 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet, Group, grouped, host_words
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, LEVELS, MEANS, MISSING, NONE, OK, UNKNOWN, rank
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import MOST, fair
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import (
     Html,
     bullets,
@@ -30,6 +31,7 @@ PLOTTED = 30  # bars of a chart
 MAPPED = 60  # hosts of the map
 _DRIVES = 8  # of the map of cells
 _NAMED = 8  # hosts that a finding names
+_STACKS = 100  # of a host whose layers are listed
 
 Names = Mapping[str, Html]  # host → a link to its part of the page
 
@@ -39,19 +41,23 @@ def section(ident: str, title: str, *parts: object) -> Html:
 
 
 def shown_rows(caption: str, heads: Sequence[str], all_rows: Sequence[tuple[str, tuple[object, ...]]]) -> Html:
-    """The worst rows of (level, row), and a word on the rest."""
-    ordered = sorted(all_rows, key=lambda one: rank(one[0]))
-    rest = len(ordered) - ROWS
-    return table(caption, heads, [row for _level, row in ordered[:ROWS]], f"{rest:,} more are in the parts of their hosts below." if rest > 0 else "")
+    """The worst rows of (level, row), each with its host in front, and a word on the rest."""
+    shown = fair(sorted(all_rows, key=lambda one: rank(one[0])), lambda one: one[1][:1], ROWS)
+    return table(caption, heads, [row for _level, row in shown], _rest(len(all_rows) - len(shown)))
+
+
+def _rest(count: int) -> str:
+    return f"{count:,} more are in the parts of their hosts below." if count else ""
 
 
 def findings(fleet: Fleet, names: Names, checks: Sequence[str], caption: str) -> Html:
     """What was found, the same on many hosts once, with what to do."""
-    groups = [(one.level, _group_row(one, names)) for one in grouped(fleet, checks)]
+    groups = grouped(fleet, checks)
     if not groups:
         looked = any(host.levels.get(check, NONE) not in (NONE, MISSING) for host in fleet.hosts for check in checks)
         return paragraph("No findings." if looked else "No record says anything of this.")
-    return shown_rows(caption, rows.FINDINGS, groups)
+    shown = fair(groups, lambda one: one.hosts, ROWS)
+    return table(caption, rows.FINDINGS, [_group_row(one, names) for one in shown], _rest(len(groups) - len(shown)))
 
 
 def _group_row(one: Group, names: Names) -> tuple[object, ...]:
@@ -109,14 +115,19 @@ def drives(fleet: Fleet, names: Names) -> Html:
     left = sorted(((days, host, one) for host, one in found for days in [one.days] if days is not None), key=lambda one: one[0])
     parts: list[object] = [findings(fleet, names, ("drives", "wear"), "Findings on drives")]
     if worn:
-        bars = [Bar(f"{host} {one.name}", used, percent(used), one.wear) for used, host, one in worn[:PLOTTED]]
+        bars = [Bar(f"{host} {one.name}", used, percent(used), one.wear) for used, host, one in fair(worn, _second, PLOTTED)]
         parts.append(_bars("worn", "Rated endurance that is used", bars, Scale("used", "%", high=max(100.0, worn[0][0])), (80.0, "80 %"), len(worn)))
     if left:
-        bars = [Bar(f"{host} {one.name}", days, f"≥ {words(round(days))} d", one.wear) for days, host, one in left[:PLOTTED]]
+        bars = [Bar(f"{host} {one.name}", days, f"≥ {words(round(days))} d", one.wear) for days, host, one in fair(left, _second, PLOTTED)]
         parts.append(_bars("left", "Days until the rated endurance is used, at least", bars, Scale("days", "d", log=True), (365.0, "a year"), len(left)))
     ordered = sorted(found, key=lambda one: (rank(one[1].level), -(one[1].used if one[1].used is not None else -1.0)))
     parts.append(shown_rows("Drives", ("Host", *rows.DRIVES), [(one.level, (names[host], *one.cells)) for host, one in ordered]))
     return section("drives", "Drives: health, wear and days left", *parts)
+
+
+def _second(one: tuple[object, str, object]) -> tuple[str]:
+    """The host of (value, host, drive)."""
+    return (one[1],)
 
 
 def _bars(ident: str, title: str, bars: Sequence[Bar], scale: Scale, reference: tuple[float, str] | None, total: int) -> Html:
@@ -159,20 +170,21 @@ def proof(fleet: Fleet, names: Names) -> Html:
         heading(3, "measured-proof", "Measured proof"),
         findings(fleet, names, ("proof",), "Findings of measurements"),
     ]
-    shares = sorted(_share_bars(measured), key=lambda one: (rank(one.level), as_number(one.value)))
+    shares = sorted(_share_bars(measured), key=lambda one: (rank(one[1].level), as_number(one[1].value)))
     if shares:
         title = "Rate of the volumes beside that of their devices"
-        parts.append(_bars("shares", title, shares[:PLOTTED], Scale("share of the raw rate", high=1.1), (1.0, "the raw rate"), len(shares)))
+        bars = [bar for _host, bar in fair(shares, lambda one: one[:1], PLOTTED)]
+        parts.append(_bars("shares", title, bars, Scale("share of the raw rate", high=1.1), (1.0, "the raw rate"), len(shares)))
     parts.append(shown_rows("Measurements", ("Host", *rows.MEASURES), [(one.level, (names[host], *rows.measure_row(one))) for host, one in measured]))
     return section("proof", "Static and measured proof", *parts)
 
 
-def _share_bars(measured: Iterable[tuple[str, Measured]]) -> Iterable[Bar]:
+def _share_bars(measured: Iterable[tuple[str, Measured]]) -> Iterable[tuple[str, Bar]]:
     for host, one in measured:
         for job in dicts(one.result.get("jobs")):
             if as_number(job.get("share")) is not None:
                 level = OF_VERDICT.get(str(job.get("verdict")), "unknown")
-                yield Bar(f"{host} {words(job.get('name'))}", job["share"], words(job["share"]), level, job.get("low"), job.get("high"))
+                yield host, Bar(f"{host} {words(job.get('name'))}", job["share"], words(job["share"]), level, job.get("low"), job.get("high"))
 
 
 def durability(fleet: Fleet, names: Names) -> Html:
@@ -198,13 +210,14 @@ def conditions(fleet: Fleet, names: Names) -> Html:
         for name, value in host.conditions.items():
             by_name.setdefault(name, {}).setdefault(value, []).append(host.host)
     found = [
-        (name, value, counted(len(hosts), "host"), joined([names[host] for host in hosts[:_NAMED]] + (["…"] if len(hosts) > _NAMED else []), ", "))
-        for name, values in sorted(by_name.items())
-        for value, hosts in sorted(values.items(), key=lambda one: (-len(one[1]), one[0]))
+        (name, value, hosts) for name, values in sorted(by_name.items()) for value, hosts in sorted(values.items(), key=lambda one: (-len(one[1]), one[0]))
     ]
-    rest = len(found) - 2 * ROWS
-    left_out = f"{rest:,} more are in the parts of their hosts below." if rest > 0 else ""
-    listed = table("Conditions", ("Condition", "Value", "Hosts", "Which"), found[: 2 * ROWS], left_out)
+    shown = fair(found, lambda one: one[2], 2 * ROWS)
+    told = [
+        (name, value, counted(len(hosts), "host"), joined([names[host] for host in hosts[:_NAMED]] + (["…"] if len(hosts) > _NAMED else []), ", "))
+        for name, value, hosts in shown
+    ]
+    listed = table("Conditions", ("Condition", "Value", "Hosts", "Which"), told, _rest(len(found) - len(shown)))
     degrees = [found for host in fleet.hosts for one in host.drives for found in [as_number(one.get("temperature_celsius"))] if found is not None]
     warm = paragraph(f"Drives were at {words(min(degrees))} to {words(max(degrees))} °C when they were read.") if degrees else ""
     return section("conditions", "Conditions", listed, warm)
@@ -229,17 +242,20 @@ def host_part(host: HostReport, ident: str, opened: bool) -> Html:
         parts.append(table(f"Findings on {host.host}", rows.FINDINGS, map(rows.finding_row, host.findings)))
     if host.drives:
         parts.append(table(f"Drives of {host.host}", rows.DRIVES, (rows.drive_of(one).cells for one in host.drives)))
+    layers = [(words(stack.get("name")), rows.layer_rows(stack)) for stack in host.stacks[:_STACKS]]
     listed: list[tuple[str, Sequence[str], Sequence[Sequence[object]]]] = [
         ("Links", rows.LINKS, [row for _level, row in rows.link_rows(host)]),
         ("Write caches", rows.CACHES, rows.cache_rows(host)),
-        *((f"Layers of {words(stack.get('name'))} from the bottom up", rows.LAYERS, rows.layer_rows(stack)) for stack in host.stacks),
+        *((f"Layers of {name} from the bottom up", rows.LAYERS, of_stack) for name, of_stack in layers),
         ("Measurements", rows.MEASURES, [rows.measure_row(one) for one in host.measured]),
         ("Drives that a trim was to reach", rows.TRIMS, [row for _level, row in rows.trim_rows(host)]),
         ("Conditions", ("Condition", "Value"), list(host.conditions.items())),
     ]
     for name, heads, found in listed:
         if found:
-            parts.append(table(f"{name}, {host.host}", heads, found))
+            parts.append(table(f"{name}, {host.host}", heads, found[:MOST], f"{len(found) - MOST:,} more are left out." if len(found) > MOST else ""))
+    if len(host.stacks) > _STACKS:
+        parts.append(paragraph(f"The layers of {len(host.stacks) - _STACKS:,} more stacks are left out."))
     time = paragraph(f"Read on {host.time}.") if host.time else ""
     summary = joined((chip(host.level), Html(" "), Html(f"<strong>{joined([host.host])}</strong>"), f": {host_words(host)}"))
     return folded(summary, joined([time, *parts]), ident, opened)

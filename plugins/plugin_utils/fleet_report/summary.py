@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.charts import sparkline
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet, grouped, host_words
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet, Group, grouped, host_words
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, NONE
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import fair
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.rows import drive_of, todo
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_list, counted, words
 
@@ -30,12 +31,20 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return ["| " + " | ".join(line) + " |" for line in (heads, ["---"] * len(heads), *rows)]
 
 
+def _findings(fleet: Fleet) -> tuple[list[Group], str]:
+    """The kinds of findings that are shown, each host's first before the second of any, and a word on the rest."""
+    groups = grouped(fleet, tuple(CHECKS))
+    shown = fair(groups, lambda one: one.hosts, _FINDINGS)
+    rest = len(groups) - len(shown)
+    return shown, f"{rest:,} more kinds of findings are in the page." if rest else ""
+
+
 def render_markdown(fleet: Fleet) -> str:
     """A summary: the verdict, what to do, and the map of hosts and checks."""
     lines = [f"# {plain(fleet.title)}", ""]
-    lines += [plain(f"State of {fleet.time}."), ""] if fleet.time else []
+    lines += [plain(f"State of {fleet.dated}."), ""] if fleet.time else []
     lines += [f"**{GLYPHS[fleet.level]} {plain(fleet.verdict())}**", "", "## What to do first", ""]
-    groups = grouped(fleet, tuple(CHECKS))
+    shown, rest = _findings(fleet)
     rows = [
         (
             f"{GLYPHS[one.level]} {one.level}",
@@ -44,10 +53,10 @@ def render_markdown(fleet: Fleet) -> str:
             plain(f"{one.example.where}: {one.example.found}{one.others}"),
             plain(todo(one.example)),
         )
-        for one in groups[:_FINDINGS]
+        for one in shown
     ]
     lines += _table(("Level", "Check", "Hosts", "What was found", "What to do"), rows) if rows else ["No findings."]
-    lines += ["", f"{len(groups) - _FINDINGS:,} more kinds of findings are in the page."] if len(groups) > _FINDINGS else []
+    lines += ["", rest] if rest else []
     marks = [
         (plain(host.host), f"{GLYPHS[host.level]} {host.level}", *(GLYPHS[host.levels.get(check, NONE)] for check in fleet.checks), host_words(host))
         for host in fleet.hosts
@@ -63,6 +72,7 @@ def render_json(fleet: Fleet) -> str:
         "format": FORMAT,
         "title": fleet.title,
         "time": fleet.time,
+        "oldest": fleet.oldest,
         "level": fleet.level,
         "verdict": fleet.verdict(),
         "counts": fleet.counts(),
@@ -92,9 +102,11 @@ def report_lines(fleet: Fleet) -> list[str]:
     hosts += [(host.host, host.level, *(GLYPHS[host.levels.get(check, NONE)] for check in fleet.checks)) for host in fleet.hosts[:_FINDINGS]]
     lines = [fleet.verdict(), *table(hosts)]
     lines += [f"and {counted(len(fleet.hosts) - _FINDINGS, 'more host')}"] if len(fleet.hosts) > _FINDINGS else []
-    for group in grouped(fleet, tuple(CHECKS))[:_FINDINGS]:
+    shown, rest = _findings(fleet)
+    for group in shown:
         more = f" and {len(group.hosts) - 1:,} more" if len(group.hosts) > 1 else ""
         lines.append(f"{group.level}: {group.hosts[0]}{more}: {group.example.where}: {group.example.found}{group.others}. {todo(group.example)}")
+    lines += [rest] if rest else []
     for host in fleet.hosts:
         for one in host.steady:
             drawn = sparkline(as_list(as_dict(one.get("series")).get("mib_s")))

@@ -125,7 +125,7 @@ def test_a_success_without_an_answer_is_a_failure(tmp_path, reading):
         ("[" * 50_000, "nested too deeply"),
         ("9" * 5000, "this is not JSON"),
         ("[1]", "no mapping"),
-        (None, "no text of at most 64 MiB"),
+        (None, "no text of at most 32 MiB"),
     ],
 )
 def test_a_proof_that_is_none_is_not_kept(tmp_path, proof, words):

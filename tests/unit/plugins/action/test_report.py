@@ -91,7 +91,7 @@ FILES = {
     "db01-k.json": ("{}", "db01", "found no name of a host"),
     "db01-l.json": ("[]", "db01", "found no name of a host"),
     "db01-m.json": (b"\xff\xfe{", "db01", "this is not JSON"),
-    "db01-n.json": ("[" + "[]," * (1 << 20) + "[]]", "db01", "found more than 2,097,152 values"),
+    "db01-n.json": ("[" + "[]," * (1 << 20) + "[]]", "db01", "found more than 1,048,576 values"),
     "gone.json": ("{", "gone", "this is not JSON"),
 }
 

@@ -239,7 +239,7 @@ def test_records_of_one_host_are_merged():
     assert build.merge(one, two) == {"host": "a", "time": "2", "proofs": [1, 2], "device_info": {"x": 1}}
     proof = {"stack": "pg", "digest": "d", "time": "t", "measured": []}
     assert build.is_proof(proof) and not build.is_proof({"host": "a", "proofs": [proof]})
-    assert build.of_proof(proof) == {"time": "t", "proofs": [proof]}
+    assert build.of_proof(proof) == {"proofs": [proof]}
     assert build.host_of_file("db-1-pg", [proof], ()) == "db-1"
 
 
