@@ -23,7 +23,6 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import check_
 
 ARGUMENTS = {
     "directory": {"type": "path", "required": True},
-    "host": {"type": "bool", "default": True},
     "name": {"type": "list", "elements": "str", "default": []},
     "record": {"type": "dict"},
     "source": {"type": "path"},
@@ -48,9 +47,6 @@ class ActionModule(ActionBase):
         self._host = host_of(task_vars)
         folder, check = absolute(params["directory"]), self._task.check_mode
         kept = params["record"] is not None or params["source"] is not None
-        names = [self._host, *params["name"]] if params["host"] else params["name"]
-        if kept and not names:
-            raise AnsibleActionFail("name: found nothing; wanted the words of the file's name, or 'host' set to true")
         before = os.path.isdir(folder)
         try:
             prove_folder(folder, check)
@@ -59,12 +55,12 @@ class ActionModule(ActionBase):
         if not kept:
             return self._told(folder, "" if before else "made", changed=not before)
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        own = {"host": self._host, "time": now} if params["host"] else {}
+        own = {"host": self._host, "time": now}
         record, failed = ({**params["record"], **own}, {}) if params["source"] is None else self._read(params["source"], task_vars)
         if failed:
             return failed
         record = record if params["source"] is None else {**record, "kept": now}
-        path = os.path.join(folder, file_name(names))
+        path = os.path.join(folder, file_name([self._host, *params["name"]]))
         text = json.dumps(record, indent=1, sort_keys=True, default=str) + "\n"
         if not check:
             try:

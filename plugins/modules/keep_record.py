@@ -22,21 +22,16 @@ options:
       - A relative path begins in the directory where Ansible was started, also in a playbook or a role of a collection.
     type: path
     required: true
-  host:
-    description:
-      - Whether the record is of this host. The file's name then begins with the host's name in the inventory, and O(record) gets C(host) and C(time).
-    type: bool
-    default: true
   name:
     description:
-      - More words of the file's name. They are joined by hyphens and end in C(.json).
+      - More words of the file's name, which begins with the host's name in the inventory. They are joined by hyphens and end in C(.json).
       - A character that may not stand in the name of a file is written as in a URL, and so is a hyphen in any word but the first.
         M(plumbline.ssd.report) takes the host of a record from the name of its file.
     type: list
     elements: str
     default: []
   record:
-    description: What is written, for example the result of a module under the name of the module.
+    description: What is written, for example the result of a module under the name of the module. C(host) and C(time) are added, by the controller.
     type: dict
   source:
     description:

@@ -38,11 +38,11 @@ def _code(number: int) -> str:
 def one_line(text: str) -> str:
     """*text* as one line of a message: its lines joined, nothing in it that is not printable, and of a bounded length.
 
-    Several blanks are one: with enough of them a name would reach the end of the terminal's line, and go on as if it were the next one.
+    Many blanks become a mark: with enough of them a name would reach the end of the terminal's line, and go on as if it were the next one.
     """
     head = text[: 4 * _LONGEST]  # escaping takes the time and the memory of all that it is given
     line = head.strip() if head.isprintable() else escape_unprintable("; ".join(part.strip() for part in head.splitlines() if part.strip()))
-    line = re.sub("  +", " ", line)
+    line = re.sub(" {9,}", " … ", line)
     if len(line) <= _LONGEST and len(head) == len(text):
         return line
     return "%s … (%d characters)" % (line[:_LONGEST], max(len(line), len(text)))

@@ -8,6 +8,7 @@ from typing import Any, Mapping, Optional, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_keys, kind
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.read_sizes import is_percent, parse_share, parse_size, parse_written
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import (
     EVERYTHING_RANDOM,
     MOST_RESERVED,
@@ -20,7 +21,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Me
 _KINDS = ("target", "measured")
 _GOALS = ("wa", "years", "p99_write_ms")
 _TARGET_KEYS = (*_GOALS, "tbw", "hidden")
-_MEASURED_KEYS = ("model", "firmware", "share", "hidden", "wa", "target", "points")  # the last two say how it was found, and count for nothing
+# The last four say how, where and when it was found.
+_MEASURED_KEYS = ("model", "firmware", "share", "hidden", "wa", "target", "points", "host", "time")
 _WORKLOAD_KEYS = ("writes_per_day", "random")
 _MOST_AMPLIFIED = 1000
 _MOST_WRITES = 1000
@@ -96,11 +98,16 @@ def _measured(raw: Any, load: Workload, where: str) -> ReserveGoal:
     for key in ("model", "firmware"):
         if not isinstance(entry[key], str) or not entry[key].strip():
             raise PlumblineError("%s.%s: '%s' does not fit; wanted the word of the drive, as device_info shows it" % (where, key, entry[key]))
+    for key in ("host", "time"):
+        if not isinstance(entry.get(key, ""), str):
+            raise PlumblineError("%s.%s: '%s' does not fit; wanted a text, as the role steady_state keeps it" % (where, key, entry[key]))
     found = MeasuredReserve(
         model=entry["model"].strip(),
         firmware=entry["firmware"].strip(),
         share=_number(entry["share"], 0, MOST_RESERVED, where + ".share"),
         wa=_number(entry["wa"], 0.01, _MOST_AMPLIFIED, where + ".wa") if "wa" in entry else 0.0,
+        host=one_line(entry.get("host", "")),
+        day=one_line(entry.get("time", "")[:10]),
     )
     hidden = _number(entry.get("hidden", USUAL_HIDDEN), 0, 1, where + ".hidden")
     return ReserveGoal(measured=found, hidden=hidden, hidden_is_known="hidden" in entry, workload=load)

@@ -36,7 +36,7 @@ def wanted_reserve(goal: ReserveGoal, node: Node) -> WantedReserve:
             raise PlumblineError(text % (*own, *goal.measured[:2]))
         share, counted = goal.measured.share, goal.measured.wa
         words = "%.1f measured" % counted if counted else _words(expected_amplification(share, goal.hidden, goal.workload))
-        return _wanted(node, Reserve(share, counted), "as measured on this model and firmware; " + hidden, words)
+        return _wanted(node, Reserve(share, counted), "as measured%s on this model and firmware; %s" % (goal.measured.by, hidden), words)
     if goal.years:
         found = reserve_for_years(goal.years, goal.rated / node.size, goal.hidden, goal.workload)
         text = "for %g years of %g drive writes a day, and %.4g TB rated; %s"

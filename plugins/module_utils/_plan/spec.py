@@ -41,12 +41,21 @@ class Erase(NamedTuple):
 
 
 class MeasuredReserve(NamedTuple):
-    """A *share* of the capacity that was measured to be enough, on drives of one model and firmware, and the write amplification with it (0: not counted)."""
+    """A *share* of the capacity that was measured to be enough, on drives of one model and firmware, and the write amplification with it (0: not counted).
+
+    *host* measured it on *day*; empty where the file does not say.
+    """
 
     model: str
     firmware: str
     share: float
     wa: float = 0.0
+    host: str = ""
+    day: str = ""
+
+    @property
+    def by(self) -> str:
+        return (" by " + self.host if self.host else "") + (" on " + self.day if self.day else "")
 
 
 class ReserveGoal(NamedTuple):

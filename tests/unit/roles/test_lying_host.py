@@ -81,6 +81,7 @@ def test_no_word_of_a_host_decides_where_the_controller_writes_or_what_it_shows(
     assert files_of(tmp_path) == {"ansible.cfg", "hosts.json", "play.yml", "proofs/db01-pgdata.json"}, said
     assert [args["src"] for module, args in calls["db01"] if module == "slurp"] == ["/var/lib/plumbline/proof/pgdata.json"]
     kept = json.loads((tmp_path / "proofs/db01-pgdata.json").read_text())
+    assert kept.pop("kept").startswith("20")  # by the controller's clock
     assert kept == {key: value for key, value in PROOF.items() if key != "host"}
     assert (tmp_path / "proofs/db01-pgdata.json").stat().st_mode & 0o777 == 0o600 and (tmp_path / "proofs").stat().st_mode & 0o777 == 0o700
     assert "offset_sweep" in [module for module, _args in calls["db01"]], "what is measured is what the controller wants"

@@ -41,6 +41,7 @@ CASES = {
     "picture": ({"drives": [DRIVE], "mode": "passes", "reserve": "10%"}, [BEGUN, polled("finished", "not_judged")], 2),
     "picture_cut_off": ({"drives": [DRIVE], "mode": "saturation"}, [BEGUN, polled("interrupted", "not_judged")], 2),
     "search": ({"drives": [DRIVE], "target": {"p99_write_ms": 2}}, [BEGUN, polled("running"), SOUGHT], 3),
+    "search_elsewhere": ({"drives": [DRIVE], "target": {"p99_write_ms": 2}}, [BEGUN, {**SOUGHT, "measured": {**MEASURED, "share": 0.5, "host": "search"}}], 2),
     "nothing_is_enough": ({"drives": [DRIVE], "target": {"wa": 3}}, [BEGUN, {**polled("finished", "fail"), "measured": None}], 2),
     "mistyped": ({"drives": [DRIVE], "dept": 4}, [], 0),
 }
@@ -64,12 +65,17 @@ def test_the_calls(tmp_path):
         args = calls[name][0][1]
         assert {key: value for key, value in args.items() if key not in ("command", "device", "serial", "terabytes_written")} == given
     # A measured reserve, as a spec takes it, where no report looks for records.
-    assert [path.name for path in (kept / "reserves").iterdir()] == ["MODEL%2FA-1%202.json"]
+    # Each host has its own: what one says of a model is no other one's.
+    names = {host: f"{host}-MODEL%2FA-1%202.json" for host in ("search", "search_elsewhere")}
+    assert {path.name for path in (kept / "reserves").iterdir()} == set(names.values())
     assert {path.stat().st_mode & 0o777 for path in kept.rglob("*.json")} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "out", kept, kept / "reserves")} == {0o700}
     assert "kept in %s\n" % (kept / "waits-A.json") in said
-    measured = json.loads((kept / "reserves" / "MODEL%2FA-1%202.json").read_text(encoding="utf-8"))
-    assert measured == MEASURED and read_reserve({"measured": measured}, None, "pgdata")[1].measured.share == 0.1141
+    for host, share in (("search", 0.1141), ("search_elsewhere", 0.5)):
+        measured = json.loads((kept / "reserves" / names[host]).read_text(encoding="utf-8"))
+        assert {key: value for key, value in measured.items() if key != "time"} == {**MEASURED, "share": share, "host": host}
+        read = read_reserve({"measured": measured}, None, "pgdata")[1].measured
+        assert (read.share, read.host) == (share, host)
     found = json.loads((kept / "waits-A.json").read_text(encoding="utf-8"))
     assert (found["host"], [one["state"] for one in found["steady_state"]]) == ("waits", ["finished"])
     # What is kept is what the report takes, also of a host with two drives.

@@ -55,10 +55,10 @@ def share_left(plan, seen):
         ({"target": {"wa": 1}}, {"random": 0}, {"wa": 1.0, "workload": Workload(1.0, 0.0)}),
         ({"target": LIFE}, {"writes_per_day": 1.5, "random": "80%"}, {"years": 5.0, "rated": 1200 * TERA, "workload": Workload(1.5, 0.8)}),
         ({"target": LIFE}, {"writes_per_day": 0}, {"workload": Workload(0.0, 1.0)}),
-        ({"measured": MEASURED}, None, {"measured": ("Flash 9000", "1.0", 0.2, 0.0), "hidden": 0.07, "hidden_is_known": False}),
+        ({"measured": MEASURED}, None, {"measured": ("Flash 9000", "1.0", 0.2, 0.0, "", ""), "hidden": 0.07, "hidden_is_known": False}),
         (
             {"measured": {**MEASURED, "hidden": 0.136, "wa": 0.9}}, {"random": "50%"},
-            {"measured": ("Flash 9000", "1.0", 0.2, 0.9), "hidden": 0.136, "hidden_is_known": True},
+            {"measured": ("Flash 9000", "1.0", 0.2, 0.9, "", ""), "hidden": 0.136, "hidden_is_known": True},
         ),
         ({"measured": {**MEASURED, "share": 0}}, None, {}),
         ({"measured": {**MEASURED, "share": 0.5}}, None, {}),
@@ -116,6 +116,7 @@ BAD = [
     *(({"measured": {**MEASURED, "hidden": one}}, None, M + ".hidden: '%s' does not fit; wanted a number from 0 to 1" % one) for one in ("7%", 1.5, -1)),
     *(({"measured": {**MEASURED, "wa": one}}, None, M + ".wa: '%s' does not fit; wanted a number from 0.01 to 1000" % one) for one in (0, math.inf, "3")),
     *(({"measured": {**MEASURED, "model": one}}, None, M + ".model: '%s' does not fit" % one) for one in ("", "  ", 7, None, ["x"])),
+    *(({"measured": {**MEASURED, key: one}}, None, M + f".{key}: '{one}' does not fit") for key in ("host", "time") for one in (7, None, ["x"])),
     ({"measured": {**MEASURED, "firmware": 1.0}}, None, M + ".firmware: '1.0' does not fit"),
 ]  # fmt: skip
 
@@ -283,6 +284,8 @@ def test_without_spare_space_amplification_has_no_bound():
     [
         ({"reserve": {"measured": {**MEASURED, "firmware": "1.1"}}}, "it is model 'Flash 9000' with firmware '1.0', and the reserve was measured"),
         ({"reserve": {"target": {**LIFE, "tbw": "1TB"}}, "workload": {"writes_per_day": 1}}, "years: 5 with 1 writes a day need 1826 cycles"),
+        ({"reserve": {"measured": {**MEASURED, "host": "db07", "time": "2026-03-01T12:00:00Z"}}}, "(as measured by db07 on 2026-03-01 on this model and"),
+        ({"reserve": {"measured": {**MEASURED, "host": "db\n07", "time": "a" * 10**5}}}, "(as measured by db; 07 on aaaaaaaaaa on this model and"),
         ({"reserve": {"measured": {**MEASURED, "wa": 2.5}}}, "(as measured on this model and firmware; hidden space taken as 7 %), write amplification 2.5 m"),
     ],
 )  # fmt: skip
