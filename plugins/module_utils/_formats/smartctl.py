@@ -11,6 +11,7 @@ import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme_health import said_wear
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smart_attributes import family_of, wear_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Attribute, Health
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import wwid_of
@@ -171,6 +172,8 @@ def _nvme(found: Mapping[str, Any], said: Health) -> Health:
     log = _dict(found, "nvme_smart_health_information_log")
     units = _number(log, "data_units_written")
     counts = counted(**{name: _number(log, key) for name, key in _NVME.items()}, host_bytes_written=None if units is None else units * _DATA_UNIT)
+    limits = (("available_spare", 101), ("available_spare_threshold", 101), ("percentage_used", 256))
+    spare, threshold, used = said_wear(*(_number(log, key, below=most) for key, most in limits))
     # Base Specification 2.0, Figure 213: 2h is an extended self-test; 0h without error, 5h to 7h failed; others did not come to an end.
     tests = [
         result
@@ -186,10 +189,10 @@ def _nvme(found: Mapping[str, Any], said: Health) -> Health:
         passed=None,
         exit_bits=said.exit_bits & ~FAILED,
         critical_warning=None if contradicted else warning,
-        spare=_number(log, "available_spare", below=101),
-        spare_threshold=_number(log, "available_spare_threshold", below=101),
-        used=_number(log, "percentage_used", below=256),
-        used_source="health log" if _number(log, "percentage_used", below=256) is not None else "",
+        spare=spare,
+        spare_threshold=threshold,
+        used=used,
+        used_source="" if used is None else "health log",
         counters={**said.counters, **counts},
         self_test_passed=tests[0] == 0 if tests else None,
     )

@@ -68,6 +68,7 @@ def drive_of(one: Mapping[str, Any]) -> Drive:
     wear, counters, projection = (as_dict(one.get(key)) for key in ("wear", "counters", "projection"))
     failing = words(one["failing"]) if isinstance(one.get("failing"), bool) else "unknown"
     level = level_of(one.get("level"))
+    why = "virtual" if one.get("not_applicable") is True else "not read" if one.get("read") is False else "not reported"
     cells = (
         words(one.get("name")),
         chip(level),
@@ -75,15 +76,20 @@ def drive_of(one: Mapping[str, Any]) -> Drive:
         one.get("model"),
         one.get("serial"),
         one.get("firmware"),
-        percent(wear.get("used_percent")),
-        percent(wear.get("spare_percent")),
-        interval(projection.get("days_min"), projection.get("days_max")),
-        counters.get("power_on_hours"),
-        one.get("temperature_celsius"),
-        one.get("write_amplification"),
+        _or_why(percent(wear.get("used_percent")), why),
+        _or_why(percent(wear.get("spare_percent")), why),
+        _or_why(interval(projection.get("days_min"), projection.get("days_max")), "not known" if why == "not reported" else why),
+        _or_why(counters.get("power_on_hours"), why),
+        _or_why(one.get("temperature_celsius"), why),
+        _or_why(one.get("write_amplification"), "not counted" if why == "not reported" else why),
     )
     worn = worst_of([OK, *(level_of(found.get("level")) for found in dicts(one.get("findings")) if words(found.get("rule")) in WEAR_RULES)])
     return Drive(words(one.get("name")), level, worn, as_number(wear.get("used_percent")), as_number(projection.get("days_min")), cells)
+
+
+def _or_why(value: object, why: str) -> object:
+    """A figure, or why there is none: a dash alone may be a figure that was forgotten, and 0 is one that was said."""
+    return f"{NOTHING} {why}" if value is None or value == NOTHING else value
 
 
 def rate(kind: object, speed: object, width: object) -> str:

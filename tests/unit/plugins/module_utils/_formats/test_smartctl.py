@@ -332,6 +332,29 @@ def test_the_log_of_the_lab():
     found = nvme_health.parse_health(fixture("id_ctrl.bin"), health_log(spare=0, threshold=0, kelvin=0x143))
     assert (found.model, found.serial, found.temperature, found.temperature_limit) == ("QEMU NVMe Ctrl", "PLUMB0001", 50, 70)
     assert judge_health(found, NOW).failing is False
+    assert (found.spare, found.spare_threshold, found.used) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ({}, (None, None, None)),
+        ({"available_spare": 0, "available_spare_threshold": 0, "percentage_used": 0}, (None, None, None)),
+        ({"available_spare": 0, "available_spare_threshold": 0, "percentage_used": 3}, (None, None, 3)),
+        ({"available_spare": 0, "percentage_used": 0}, (None, None, None)),
+        ({"available_spare": 0, "available_spare_threshold": 10, "percentage_used": 0}, (0, 10, 0)),
+        ({"available_spare": 100, "available_spare_threshold": 0, "percentage_used": 0}, (100, 0, 0)),
+        ({"available_spare": 100, "available_spare_threshold": 10, "percentage_used": 0}, (100, 10, 0)),
+        ({"percentage_used": 5}, (None, None, 5)),
+    ],
+)
+def test_a_zero_that_a_drive_never_said(log, said):
+    """Who reads the log makes no difference: no spare above no threshold is none that was said, and then an endurance of 0 is none either."""
+    by_tool = smartctl.parse_smartctl(0, json.dumps(document(RECORDS[0], nvme_smart_health_information_log={"critical_warning": 0, **log})))
+    assert (by_tool.spare, by_tool.spare_threshold, by_tool.used) == said and bool(by_tool.used_source) is (said[2] is not None)
+    raw = {"spare": log.get("available_spare", 0), "threshold": log.get("available_spare_threshold", 0), "used": log.get("percentage_used", 0)}
+    by_log = nvme_health.parse_health(fixture("id_ctrl.bin"), health_log(**raw))
+    assert (by_log.spare, by_log.spare_threshold, by_log.used) == said and bool(by_log.used_source) is (said[2] is not None)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import build, load_plots, summary
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import build, load_plots, rows, summary
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import make_fleet
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import LEVELS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.page import render_html
@@ -139,6 +139,23 @@ def test_what_to_do_about_a_drive(rule, words):
     finding = {"layer": "drive", "level": "warning", "name": "vda", "found": "what it is", "wanted": "what it should be", "rule": rule}
     found = read_record({"host": "a", "drive_health": {"findings": [finding]}}, 10**6).findings
     assert [one.todo for one in found if one.check == "drives"] == [words]
+
+
+@pytest.mark.parametrize(
+    "drive, shown",
+    [
+        ({"wear": {"used_percent": 0, "spare_percent": 0}, "counters": {"power_on_hours": 0}, "temperature_celsius": 0}, ["0 %", "0 %", "– not known", "0", "0"]),
+        ({"wear": {"used_percent": 3, "spare_percent": None}}, ["3 %", "– not reported", "– not known", "– not reported", "– not reported"]),
+        ({"wear": {}, "not_applicable": True, "read": False}, ["– virtual"] * 5),
+        ({"wear": {}, "not_applicable": False, "read": False}, ["– not read"] * 5),
+        ({"wear": {"used_percent": "x", "spare_percent": float("nan")}}, ["– not reported", "– not reported", "– not known", "– not reported", "– not reported"]),
+    ],
+)  # fmt: skip
+def test_a_figure_that_nobody_said_is_a_dash_with_its_reason(drive, shown):
+    page = render_html(make_fleet([{"host": "a", "drive_health": {"drives": [{"name": "sda", **drive}]}}]))
+    (part,) = [one for one in page.split("<table") if "<caption>Drives of a</caption>" in one]
+    cells = re.findall("<td>(.*?)</td>", part.partition("</table>")[0])
+    assert cells[rows.DRIVES.index("Used") - 1 : rows.DRIVES.index("°C")] == shown
 
 
 def test_each_module_may_be_the_only_one():
