@@ -96,8 +96,8 @@ stacks:
       elements: str
 findings:
   description:
-    - The findings of all stacks, each with C(level) (V(error), V(warning) or V(info)), C(layer), C(name), C(found), C(wanted) and C(text), which
-      has all of it in one line.
+    - The findings of all stacks, each with C(level) (V(error), V(warning) or V(info)), C(layer), C(name), C(found), C(wanted), C(rule) (by
+      what it was found, one word) and C(text), which has all of it in one line.
   returned: success
   type: list
   elements: dict

@@ -10,8 +10,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import E
 
 
 class Change(NamedTuple):
-    """What was *found*, what is *wanted*, and whether that is *bad*: data is at risk, or the filesystem does not work."""
+    """By which *rule* what was *found*, what is *wanted*, and whether that is *bad*: data is at risk, or the filesystem does not work."""
 
+    rule: str
     bad: bool
     found: str
     wanted: str
@@ -23,15 +24,18 @@ def changes_of(ext4: Ext4, size: int) -> List[Change]:
         return []
     found = []
     if not ext4.journal:
-        found.append(Change(True, "it has no journal: a crash can damage it", "a journal, which tune2fs -O has_journal makes while it is unmounted"))
+        wanted = "a journal, which tune2fs -O has_journal makes while it is unmounted"
+        found.append(Change("ext4_journal", True, "it has no journal: a crash can damage it", wanted))
     if ext4.faulty:
-        found.append(Change(True, "the kernel has found errors in it", "a check, by e2fsck -f while it is unmounted, and a look at the kernel's log"))
+        wanted = "a check, by e2fsck -f while it is unmounted, and a look at the kernel's log"
+        found.append(Change("ext4_errors", True, "the kernel has found errors in it", wanted))
     lacking = size - ext4.blocks * ext4.block
     if lacking < 0:
         text = "it is %s larger than what it stands on: its end is cut off"
-        found.append(Change(True, text % human(-lacking), "the whole device; write nothing, and bring back what is missing"))
+        found.append(Change("ext4_cut_off", True, text % human(-lacking), "the whole device; write nothing, and bring back what is missing"))
     elif lacking >= MIB:
-        found.append(Change(False, "it is %s smaller than what it stands on" % human(lacking), "all of it, by resize2fs, which a mounted one takes as well"))
+        text = "it is %s smaller than what it stands on"
+        found.append(Change("ext4_smaller", False, text % human(lacking), "all of it, by resize2fs, which a mounted one takes as well"))
     return found
 
 
@@ -46,7 +50,7 @@ def stripe_changes(ext4: Ext4, live: Sequence[str]) -> List[Change]:
     if not shown.isdigit() or int(shown) == wanted:
         return []
     found = "it is mounted with stripe=%s, and its superblock says %d" % (shown, wanted)
-    return [Change(False, found, "one stripe for both, by mount -o remount,stripe=%d" % wanted)]
+    return [Change("ext4_stripe", False, found, "one stripe for both, by mount -o remount,stripe=%d" % wanted)]
 
 
 def made_otherwise(ext4: Ext4, options: Sequence[str]) -> List[Change]:
@@ -54,8 +58,9 @@ def made_otherwise(ext4: Ext4, options: Sequence[str]) -> List[Change]:
     found = []
     if ext4.reserved:
         text = "it keeps %s for root alone" % human(ext4.reserved * ext4.block)
-        found.append(Change(False, text, "none, by tune2fs -m 0, which a mounted one takes as well"))
+        found.append(Change("ext4_reserved", False, text, "none, by tune2fs -m 0, which a mounted one takes as well"))
     if ext4.errors and ext4.errors != "continue" and not any(option.startswith("errors=") for option in options):
         text = "by its superblock the answer to an error is '%s'" % ext4.errors
-        found.append(Change(False, text, "'continue' as it was made, by tune2fs -e continue, or errors=%s among the mount options" % ext4.errors))
+        wanted = "'continue' as it was made, by tune2fs -e continue, or errors=%s among the mount options" % ext4.errors
+        found.append(Change("ext4_on_error", False, text, wanted))
     return found

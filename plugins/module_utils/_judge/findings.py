@@ -20,13 +20,14 @@ def worst_level(levels: Sequence[str]) -> str:
 
 
 class Finding(NamedTuple):
-    """One thing wrong: in which layer, on what, what it is, what it should be."""
+    """One thing wrong: in which layer, on what, what it is, what it should be. *rule*: by what it was found, one word for each; a remedy hangs on it."""
 
     level: str
     layer: str
     name: str
     found: str
     wanted: str
+    rule: str
 
     def as_dict(self) -> Dict[str, str]:
         return dict(self._asdict(), text=self.text)

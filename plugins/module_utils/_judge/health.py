@@ -59,7 +59,7 @@ class HealthVerdict(NamedTuple):
 
     def findings(self, name: str) -> List[Dict[str, object]]:
         """In the shape that all findings have, with the rule's name."""
-        return [dict(Finding(one.level, "drive", name, one.found, one.wanted).as_dict(), rule=one.rule, failing=one.failing) for one in self.problems]
+        return [dict(Finding(one.level, "drive", name, one.found, one.wanted, one.rule).as_dict(), failing=one.failing) for one in self.problems]
 
 
 class Case(NamedTuple):

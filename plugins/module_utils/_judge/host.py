@@ -15,7 +15,7 @@ def host_findings(seen: Observation) -> List[Finding]:
     if folder is None or folder.owner != 0 or folder.mode & 0o001:
         return []
     found = "its mode is %04o, so that no service but root's reaches its data below it" % folder.mode
-    return [Finding(WARNING, "host", folder.path, found, "0755, by chmod 0755 %s" % folder.path)]
+    return [Finding(WARNING, "host", folder.path, found, "0755, by chmod 0755 %s" % folder.path, "services_folder")]
 
 
 def absent_mounts(seen: Observation) -> List[Finding]:
@@ -30,7 +30,5 @@ def absent_mounts(seen: Observation) -> List[Finding]:
         for entry in seen.fstab
         if entry.target not in mounted and "nofail" in entry.options and any(option.startswith("x-systemd.device-timeout=") for option in entry.options)
     ]
-    return [
-        Finding(ERROR, "mount", entry.target, "fstab has it, and it is not mounted", "it mounted: systemctl status %s says why it is not" % entry.target)
-        for entry in absent
-    ]
+    found, wanted = "fstab has it, and it is not mounted", "it mounted: systemctl status %s says why it is not"
+    return [Finding(ERROR, "mount", entry.target, found, wanted % entry.target, "not_mounted") for entry in absent]

@@ -45,9 +45,10 @@ def _judge(link: Link, names: str, building: bool) -> List[Finding]:
         full, now = payload_bytes(link.kind, link.target_speed, link.target_width or link.width), link.payload
         level = ERROR if building and full and now and 2 * now <= full else WARNING
         wanted = target if link.target_speed else "what both ends can do"
-        return [Finding(level, "link", names, "%s at %s: %s" % (link.text, host, cause), "%s: %s" % (wanted, remedy))]
+        return [Finding(level, "link", names, "%s at %s: %s" % (link.text, host, cause), "%s: %s" % (wanted, remedy), "link_slow")]
     pairs = ((link.host.speed, link.drive.speed), (link.host.width, link.drive.width))
     if link.below is False and any(port and drive and port < drive for port, drive in pairs):
         most = rate_text(link.kind, link.drive.speed, link.drive.width)
-        return [Finding(INFO, "link", names, "%s: the port %s limits the drive, which can do %s" % (link.text, host, most), "a faster port, if that matters")]
+        found = "%s: the port %s limits the drive, which can do %s" % (link.text, host, most)
+        return [Finding(INFO, "link", names, found, "a faster port, if that matters", "link_port")]
     return []

@@ -46,9 +46,9 @@ def _judge_drive(seen: Observation, drive: durability_file.Drive, disk: Node, to
     level = ERROR if found.level == durability_file.CRITICAL else WARNING
     mapped = durability_file.droppers(seen, disk.devno, top)
     if not mapped:
-        return [Finding(level, "write_cache", name, found.text, "a kernel that believes 'write back', by a rescan of the drive")]
+        return [Finding(level, "write_cache", name, found.text, "a kernel that believes 'write back', by a rescan of the drive", "kernel_belief")]
     wanted = "a kernel that believes 'write back' of it, by deactivating and activating it (vgchange -an, -ay) once it does so of the drive"
-    return [Finding(level, "write_cache", name, "%s: at %s" % (found.text, durability_file.name_mapped(mapped)), wanted)]
+    return [Finding(level, "write_cache", name, "%s: at %s" % (found.text, durability_file.name_mapped(mapped)), wanted, "kernel_belief_above")]
 
 
 def _option_finding(risk: durability_file.Risk, mount: Mount) -> Finding:
@@ -57,7 +57,7 @@ def _option_finding(risk: durability_file.Risk, mount: Mount) -> Finding:
     own = risk.option not in mount.options
     found = "'%s'%s on %s: %s" % (risk.option, " (a default of the filesystem itself)" if own else "", durability_file.name_drives(risk.drives), risk.text)
     wanted = "%s%s, or accept: [%s]" % (durability_file.default_option(risk.option), " (tune2fs, and a new mount)" if own else "", risk.acceptance)
-    return Finding(ERROR if lost else WARNING, "mount", mount.target, found, wanted)
+    return Finding(ERROR if lost else WARNING, "mount", mount.target, found, wanted, "mount_option")
 
 
 def _accepted_line(risk: durability_file.Risk, mount: Mount, recorded: Sequence[Accepted]) -> str:
@@ -71,7 +71,8 @@ def _judge_journal(options: Sequence[str], mount: Mount) -> List[Finding]:
     found = [option for option in ("norecovery", "noload") if option in options]
     if not found or not mount.fstype.startswith("ext") or "ro" in mount.options:
         return []
-    return [Finding(ERROR, "mount", mount.target, "'%s': the filesystem runs without its journal" % found[0], "a mount without this option")]
+    text = "'%s': the filesystem runs without its journal" % found[0]
+    return [Finding(ERROR, "mount", mount.target, text, "a mount without this option", "mount_no_journal")]
 
 
 def _judge_cover(seen: Observation, mount: Mount) -> List[Finding]:
@@ -79,7 +80,8 @@ def _judge_cover(seen: Observation, mount: Mount) -> List[Finding]:
     over = seen.covers.get(mount.target, "") if mount.here else ""
     if not over:
         return []
-    return [Finding(ERROR, "mount", mount.target, "%s is mounted over it: what is written there does not reach the volume" % over, "nothing over it")]
+    found = "%s is mounted over it: what is written there does not reach the volume" % over
+    return [Finding(ERROR, "mount", mount.target, found, "nothing over it", "mount_covered")]
 
 
 def _judge_fstab(seen: Observation, mount: Mount) -> List[Finding]:
@@ -91,4 +93,5 @@ def _judge_fstab(seen: Observation, mount: Mount) -> List[Finding]:
     if not missing and not extra:
         return []
     words = ["fstab has %s, the mount has not" % option for option in missing] + ["the mount has %s, fstab has not" % option for option in extra]
-    return [Finding(WARNING, "mount", mount.target, "; ".join(words), "a mount as fstab has it, or a line of fstab as the mount is")]
+    wanted = "a mount as fstab has it, or a line of fstab as the mount is"
+    return [Finding(WARNING, "mount", mount.target, "; ".join(words), wanted, "fstab_drift")]

@@ -86,7 +86,8 @@ def view(seen: Observation, devno: str) -> View:
     if signature and _is_closed(seen, devno, signature):
         blind += (title_of(top),)
         found = "it is a %s that is not open: what lies in it is not seen, and not known to be aligned" % signature.type
-        findings.append(Finding(WARNING, KINDS.get(top.kind, top.kind), title_of(top), found, "it open or assembled, where alignment is to be proven"))
+        wanted = "it open or assembled, where alignment is to be proven"
+        findings.append(Finding(WARNING, KINDS.get(top.kind, top.kind), title_of(top), found, wanted, "closed"))
     return View(title_of(top), devno, tuple(layers), tuple(findings + durability), mounts[0].target if mounts else "", tuple(accepted), blind)
 
 
@@ -137,6 +138,7 @@ def _phase_finding(level: str, layer: Layer, leg: LegStart) -> Finding:
         name,
         "starts at byte %d of %s, phase %d of %s" % (leg.start, leg.device, leg.phase, human(leg.grain)),
         "phase %d" % leg.wanted,
+        "phase",
     )
 
 
@@ -146,26 +148,27 @@ def _judge_devices(seen: Observation, devno: str) -> List[Finding]:
     for node in disks:
         offset = geometry(seen, node.devno).alignment_offset.value
         if offset is not None and offset < 0:
-            findings.append(Finding(ERROR, "device", node.name, "alignment_offset is -1", "layers below it that agree"))
+            findings.append(Finding(ERROR, "device", node.name, "alignment_offset is -1", "layers below it that agree", "legs_disagree"))
         table = seen.tables.get(node.devno)
         findings += _judge_table(node, table) if table else []
         if table and table.backup and not _cut_off(node, table):
             found = "the backup of its partition table is %s" % table.backup
-            findings.append(Finding(WARNING, "device", node.name, found, "a true copy, which sfdisk --relocate gpt-bak-std /dev/%s writes" % node.name))
+            wanted = "a true copy, which sfdisk --relocate gpt-bak-std /dev/%s writes" % node.name
+            findings.append(Finding(WARNING, "device", node.name, found, wanted, "table_backup"))
         formats = seen.namespaces.get(node.devno, {}).get("lbafs") or ()
         better = better_format(formats)
         if better is not None:
             wanted = "LBA format %d (%d bytes)" % (better, 1 << formats[better]["ds"])
-            findings.append(Finding(WARNING, "device", node.name, "formatted with %d-byte blocks, which the drive calls slower" % node.limits.logical, wanted))
+            found = "formatted with %d-byte blocks, which the drive calls slower" % node.limits.logical
+            findings.append(Finding(WARNING, "device", node.name, found, wanted, "lba_format"))
     for what, words in (
         ("models", {node.identity.model for node in disks}),
         ("firmware versions", {node.identity.firmware for node in disks}),
         ("sizes", {human(node.size) for node in disks}),
     ):
         if len(words) > 1:
-            findings.append(
-                Finding(WARNING, "device", ", ".join(node.name for node in disks), "legs of different %s: %s" % (what, ", ".join(sorted(words))), "equal legs")
-            )
+            found = "legs of different %s: %s" % (what, ", ".join(sorted(words)))
+            findings.append(Finding(WARNING, "device", ", ".join(node.name for node in disks), found, "equal legs", "unequal_legs"))
     return findings + judge_links({node.name: seen.drive_links.get(node.devno, ()) for node in disks})
 
 
@@ -179,11 +182,12 @@ def _judge_table(node: Node, table: Table) -> List[Finding]:
     findings = []
     for entry in _cut_off(node, table):
         found = "partition %d ends %s behind the end of the disk" % (entry.number, human(entry.start + entry.size - node.size))
-        findings.append(Finding(ERROR, "device", node.name, found, "the whole disk; write nothing to it, and find out what made it smaller"))
+        wanted = "the whole disk; write nothing to it, and find out what made it smaller"
+        findings.append(Finding(ERROR, "device", node.name, found, wanted, "disk_cut_off"))
     if table.kind == "protective" or table.fault:
         what = "its GPT is damaged: %s" % table.fault if table.fault else "it has a protective MBR, and no GPT in blocks of %d bytes" % node.limits.logical
         wanted = "a table that can be read: perhaps it was written with blocks of another size, or only its backup is left"
-        findings.append(Finding(WARNING, "device", node.name, what, wanted))
+        findings.append(Finding(WARNING, "device", node.name, what, wanted, "table_damaged"))
     return findings
 
 
@@ -193,7 +197,8 @@ def _judge_followed(seen: Observation, devno: str) -> List[Finding]:
     for node in not_followed(seen, devno):
         kinds = ", ".join(dict.fromkeys(segment.kind for segment in node.segments if not segment.legs)) or node.kind
         found = "it is a mapping of kind '%s', which cannot be followed: nothing above it is known to be aligned" % kinds
-        findings.append(Finding(WARNING, KINDS.get(node.kind, node.kind), title_of(node), found, "a mapping that can be, where alignment is to be proven"))
+        wanted = "a mapping that can be, where alignment is to be proven"
+        findings.append(Finding(WARNING, KINDS.get(node.kind, node.kind), title_of(node), found, wanted, "not_followed"))
     return findings
 
 
@@ -206,7 +211,7 @@ def _judge_redundancy(seen: Observation, devno: str) -> List[Finding]:
             width = max(segment.width for segment in node.segments)
             found = "%s: %d of its %d members are absent or not in sync" % (node.segments[0].kind, lost, width)
             look = "mdadm --detail /dev/%s shows which" % node.name if node.kind == "md" else "lvs -a -o +devices,lv_health_status shows which"
-            findings.append(Finding(ERROR, "raid", title_of(node), found, "all members in sync: %s; replace what is gone" % look))
+            findings.append(Finding(ERROR, "raid", title_of(node), found, "all members in sync: %s; replace what is gone" % look, "degraded"))
     return findings
 
 
@@ -218,7 +223,7 @@ def _judge_stripe(seen: Observation, devno: str) -> List[Finding]:
         for disk, grain in grains.items():
             if segment.chunk % grain and len(segment.legs) > 1:
                 found = "stripe size %s is no multiple of the grain %s of %s" % (human(segment.chunk), human(grain), seen.nodes[disk].name)
-                finding = Finding(ERROR, KINDS.get(node.kind, node.kind), title_of(node), found, "a multiple of the grain")
+                finding = Finding(ERROR, KINDS.get(node.kind, node.kind), title_of(node), found, "a multiple of the grain", "stripe_grain")
                 findings.setdefault((node.devno, segment.chunk), finding)
     return list(findings.values())
 
@@ -239,13 +244,13 @@ def _judge_ext4(seen: Observation, top: Node, ext4: Ext4) -> List[Finding]:
     found = "no stride and stripe_width" if unset else "stride %d and stripe_width %d (blocks of %d)" % (ext4.stride, ext4.stripe_width, ext4.block)
     found += " for a volume that is striped in one way here and in another there" if len(met) > 1 else ""
     asked = " or ".join(rows) if len(met) == 1 else "one layout in all of it; it has %s" % " and ".join(rows + ["no stripes"] * (None in met))
-    return [Finding(WARNING if unset or fits else ERROR, "filesystem", name, found, asked)]
+    return [Finding(WARNING if unset or fits else ERROR, "filesystem", name, found, asked, "ext4_stride")]
 
 
 def _judge_state(top: Node, ext4: Ext4, options: Sequence[str]) -> List[Finding]:
     name = ext4.label or title_of(top)
     changes = changes_of(ext4, top.size) + stripe_changes(ext4, options)
-    return [Finding(ERROR if one.bad else WARNING, "ext4", name, one.found, one.wanted) for one in changes]
+    return [Finding(ERROR if one.bad else WARNING, "ext4", name, one.found, one.wanted, one.rule) for one in changes]
 
 
 _NOT_STORAGE = ("sr", "fd", "zram")  # removable media and memory

@@ -43,11 +43,11 @@ def judge_trim_path(seen: Observation, devno: str, mount: Optional[Mount] = None
         if below and not node.discard_max and all(one.discard_max for one in below):
             kinds = [node.kind, *(segment.kind for segment in node.segments)]
             wanted = next((_MAPPINGS[kind] for kind in kinds if kind in _MAPPINGS), "a mapping that passes discards on")
-            findings.append(Finding(WARNING, "trim", node.title or node.name, "%s, and all devices below it do" % NONE, wanted))
+            findings.append(Finding(WARNING, "trim", node.title or node.name, "%s, and all devices below it do" % NONE, wanted, "trim_mapping"))
     findings += _judge_stripes(seen, devno)
     if mount and "discard" in mount.options:
         found = "'discard': the drives are trimmed while files are deleted, and commits wait for that"
-        findings.append(Finding(WARNING, "mount", mount.target, found, "'nodiscard', and fstrim.timer once a week"))
+        findings.append(Finding(WARNING, "mount", mount.target, found, "'nodiscard', and fstrim.timer once a week", "mount_discard"))
     return findings
 
 
@@ -56,14 +56,14 @@ def without_discards(node: Node) -> Optional[Finding]:
     if node.discard_max or node.rotational:
         return None
     wanted = _SATA_BEHIND_SAS if node.identity.ata and node.identity.transport == "sas" else _DRIVES.get(node.identity.transport)
-    return Finding(WARNING, "trim", node.name, NONE, wanted or "a drive and a controller that take them")
+    return Finding(WARNING, "trim", node.name, NONE, wanted or "a drive and a controller that take them", "trim_drive")
 
 
 def _judge_limits(node: Node) -> List[Finding]:
     granule, most = node.limits.discard_granularity or 0, node.discard_max
     if 0 < most < granule:
         found = "it takes discards of at most %s, and frees granules of %s: no discard frees one" % (human(most), human(granule))
-        return [Finding(WARNING, "trim", node.name, found, "discard_max_bytes of a granule or more")]
+        return [Finding(WARNING, "trim", node.name, found, "discard_max_bytes of a granule or more", "trim_limit")]
     missing = without_discards(node)
     return [missing] if missing else []
 
@@ -72,7 +72,7 @@ def _judge_queue(node: Node, links: Sequence[Link]) -> List[Finding]:
     """Models that lose data, or hang, where TRIM is queued: the kernel's list of them, or libata.force=noncqtrim, has them trimmed one by one."""
     forced = any(link.trim == "forced_unqueued" for link in links)
     found = "%s is trimmed without queueing: the kernel knows faults of this model with queued TRIM" % node.identity.model
-    return [Finding(INFO, "trim", node.name, found, "nothing; keep libata's setting, and look for newer firmware")] if forced else []
+    return [Finding(INFO, "trim", node.name, found, "nothing; keep libata's setting, and look for newer firmware", "trim_queue")] if forced else []
 
 
 def _judge_stripes(seen: Observation, devno: str) -> List[Finding]:
@@ -83,5 +83,6 @@ def _judge_stripes(seen: Observation, devno: str) -> List[Finding]:
             granule = disk.limits.discard_granularity or 0
             if disk.discard_max and granule and segment.chunk % granule:
                 found = "stripe size %s is no multiple of the %s that %s frees at once" % (human(segment.chunk), human(granule), disk.name)
-                findings.setdefault(node.devno, Finding(WARNING, "trim", node.title or node.name, found, "a multiple of the drive's discard_granularity"))
+                wanted = "a multiple of the drive's discard_granularity"
+                findings.setdefault(node.devno, Finding(WARNING, "trim", node.title or node.name, found, wanted, "trim_stripe"))
     return list(findings.values())

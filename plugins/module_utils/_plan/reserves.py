@@ -120,7 +120,8 @@ def judge_reserves(plan: StackPlan, seen: Observation) -> None:
         found.setdefault((level, has, wanted), []).append(node.name)
     plan.notes += ["%s: reserve %s on %s" % (plan.spec.name, words, ", ".join(names)) for words, names in notes.items()]
     for (level, has, wanted), names in found.items():
-        finding = Finding(level, "reserve", ", ".join(names), has, wanted + ("; what stands is left as it is" if level == WARNING else ""))
+        left_alone = "; what stands is left as it is" if level == WARNING else ""
+        finding = Finding(level, "reserve", ", ".join(names), has, wanted + left_alone, "reserve")
         plan.findings.append(finding)
         plan.notes.append("%s: %s" % (plan.spec.name, finding.text))
         plan.warnings += ["%s: %s" % (plan.spec.name, finding.text)] if level == WARNING else []

@@ -48,13 +48,13 @@ def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict
     if virtual:  # one line for all of them: a cloud host has nothing else
         problem = virtual_problem(virtual)
         names = ", ".join(one["name"] for one in told if one["not_applicable"])
-        findings.append(dict(Finding(problem.level, "drive", names, problem.found, problem.wanted).as_dict(), rule=problem.rule, failing=problem.failing))
+        findings.append(dict(Finding(problem.level, "drive", names, problem.found, problem.wanted, problem.rule).as_dict(), failing=problem.failing))
     findings += [_unfit(one) for one in known.unfit]
     for stack in known.stacks:
         mixed = mixed_firmware([health for source, health in drives if _belongs(source, health, stack) and not health.left_out])
         if mixed:
-            finding = Finding(mixed.level, "stack", stack.name, mixed.found, mixed.wanted)
-            findings.append(dict(finding.as_dict(), rule=mixed.rule, failing=mixed.failing))
+            finding = Finding(mixed.level, "stack", stack.name, mixed.found, mixed.wanted, mixed.rule)
+            findings.append(dict(finding.as_dict(), failing=mixed.failing))
     return {
         "level": worst_level([finding["level"] for finding in findings]),
         "findings": findings,
@@ -66,8 +66,9 @@ def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict
 def _unfit(entry: LeftOut) -> Dict[str, Any]:
     """An entry that leaves nothing out: a name that is wrong, or of a drive that is gone. A pattern may be meant for other hosts."""
     found = "no drive of this host fits, and so none is left out because %s" % entry.reason
-    finding = Finding(INFO if entry.model else WARNING, "drive", entry.text, found, "the name of a drive, or plumbline_health.leave_out without it")
-    return dict(finding.as_dict(), rule="left_out_nothing", failing=False)
+    wanted = "the name of a drive, or plumbline_health.leave_out without it"
+    finding = Finding(INFO if entry.model else WARNING, "drive", entry.text, found, wanted, "left_out_nothing")
+    return dict(finding.as_dict(), failing=False)
 
 
 def last_readings(result: Mapping[str, Any], keys: Mapping[str, str], now: int) -> Dict[str, LastReading]:

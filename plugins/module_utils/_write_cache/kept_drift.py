@@ -24,14 +24,16 @@ def _judge(node: Node, state: str, cache: WriteCache) -> List[Finding]:
     name = "%s (%s)" % (node.name, node.identity.serial) if node.identity.serial else node.name
     if not state:
         text = "what keeps its setting is damaged: a file was changed, the service does not start at boot, or a tool is gone"
-        return [Finding(WARNING, "write_cache", name, text, "a whole one; run the role write_cache")]
+        return [Finding(WARNING, "write_cache", name, text, "a whole one; run the role write_cache", "kept_setting")]
     if state_of(cache) == "unknown":
         why = cache.fault or "it does not say whether its write cache is on"
-        return [Finding(WARNING, "write_cache", name, "its write cache is kept %s, and cannot be known: %s" % (state, why), "a drive that answers")]
+        text = "its write cache is kept %s, and cannot be known: %s" % (state, why)
+        return [Finding(WARNING, "write_cache", name, text, "a drive that answers", "kept_unknown")]
     if state_of(cache) != state and (state, state_of(cache)) != ("off", "none"):
         text = "its write cache is %s, and is kept %s: a reset or a power cycle that the kernel did not report" % (state_of(cache), state)
-        return [Finding(ERROR, "write_cache", name, text, "%s; %s" % (state, _MEND))]
+        return [Finding(ERROR, "write_cache", name, text, "%s; %s" % (state, _MEND), "kept_state")]
     if rules.believed_wrongly(cache, node.write_cache):
         text = "its volatile write cache is on and the kernel believes 'write through': flushes are dropped"
-        return [Finding(ERROR, "write_cache", name, text, "'%s'; %s; and find who wrote queue/write_cache" % (WRITE_BACK, _MEND))]
+        wanted = "'%s'; %s; and find who wrote queue/write_cache" % (WRITE_BACK, _MEND)
+        return [Finding(ERROR, "write_cache", name, text, wanted, "kept_belief")]
     return []

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import INFO, WARNING, worst_of
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import Found, HostReport
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import Found, HostReport, found_by
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_number, counted, dicts, words
 
 FEWEST = 5  # drives of a kind, or their median says nothing of it
@@ -19,7 +19,6 @@ FAR_SCORE = 3.5
 FAR_SHARE = 0.10
 _KIND = ("model", "firmware", "size_bytes", "link")
 _WANTED = "within 10 % of the median"
-_TODO = "Read the health, the link and the temperature of the drive, and measure it again beside another one of its kind."
 
 
 class _Figure(NamedTuple):
@@ -67,7 +66,7 @@ def compare_drives(hosts: Iterable[HostReport]) -> list[HostReport]:
     found: dict[str, list[Found]] = {}
     for (host_name, drive, level), ones in far.items():
         rest = f" (and {counted(len(ones) - 1, 'more cell')})" if len(ones) > 1 else ""
-        found.setdefault(host_name, []).append(Found("acceptance", level, "device", drive, max(ones).told + rest, _WANTED, _TODO))
+        found.setdefault(host_name, []).append(found_by("unlike_peers", level, "device", drive, max(ones).told + rest, _WANTED))
     return [_with(host, found[host.host]) if host.host in found else host for host in kept]
 
 

@@ -15,6 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, check_of, todo_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, LEVELS, MISSING, NONE, OK, UNKNOWN, WARNING, rank, worst_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import MOST, bound
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.remedies import RULES
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_json, as_list, as_number, dicts, words
 
 # The check that a module answers, which is wrong if the module failed.
@@ -28,7 +29,6 @@ MODULES: Mapping[str, str] = {
     "steady_state": "steady_state",
     "acceptance": "acceptance",
 }
-_CLOCK = "Set the clock of the controller that kept the record, then read the host again."
 UNREADABLE = "unreadable"  # of a record: files of the host that are none, each with what is wrong with it
 OF_VERDICT = {PASS: OK, ACCEPTED: INFO, FAIL: ERROR, INCONCLUSIVE: UNKNOWN, UNFINISHED: UNKNOWN, NOT_JUDGED: NONE}
 _LEVELS = {"error": ERROR, "warning": WARNING, "info": INFO}
@@ -57,6 +57,11 @@ class Found(NamedTuple):
     @property
     def where(self) -> str:
         return f"{self.kind} {self.name}"
+
+
+def found_by(rule: str, level: str, kind: str, name: str, found: str, wanted: str) -> Found:
+    """A finding of the report itself, by one of its rules."""
+    return Found(RULES[rule].check, level, kind, name, found, wanted, RULES[rule].todo)
 
 
 class Measured(NamedTuple):
@@ -103,7 +108,7 @@ def has_ssd(devices: Iterable[Mapping[str, Any]], drives: Iterable[Mapping[str, 
 
 def missing_host(host: str, why: str = "") -> HostReport:
     """A host that was expected, and of which there is no record, or one without an answer."""
-    found = Found("answer", MISSING, "host", host, why or "there is no record of it", "an answer", CHECKS["answer"].todo)
+    found = found_by("unreachable", MISSING, "host", host, why or "there is no record of it", "an answer")
     levels = dict.fromkeys((check for check in CHECKS if check not in ("steady_state", "acceptance")), MISSING)
     return HostReport(host, "", levels, (found,), (), (), (), (), (), (), {}, "")
 
@@ -135,10 +140,10 @@ def read_record(record: Mapping[str, Any], raw_characters: int, now: str = "") -
     findings += [found for one in measured for found in _of_measured(one)]
     findings += _unreadable(record) + of_proof(modules, measured) + _of_plan(modules["stack_plan"]) + _of_load(modules)
     if not has_ssd(devices, drives) and any(_worked(one) for name in ("device_info", "drive_health") for one in modules[name]):
-        findings.append(Found("answer", INFO, "host", host, "it has no SSD", "nothing: there is no drive to judge"))
+        findings.append(found_by("no_ssd", INFO, "host", host, "it has no SSD", "nothing: there is no drive to judge"))
     time = words(record.get("time")) if record.get("time") else ""
     if _TIME.fullmatch(time) and not is_past(time, now):
-        findings.append(Found("answer", UNKNOWN, "record", host, f"it was read on {time}, which has not come yet", "a time that has passed", _CLOCK))
+        findings.append(found_by("time_ahead", UNKNOWN, "record", host, f"it was read on {time}, which has not come yet", "a time that has passed"))
     unique = sorted(dict.fromkeys(findings), key=lambda one: (rank(one.level), list(CHECKS).index(one.check)))
     if len(unique) > MOST:
         left["findings"] = left.get("findings", 0) + len(unique) - MOST
@@ -179,21 +184,21 @@ def _failed(name: str, result: Mapping[str, Any]) -> list[Found]:
     """A module that failed: each of its reasons, or its message."""
     level = MISSING if result.get("unreachable") else ERROR
     reasons = [words(one) for one in as_list(result.get("reasons"))] or [_message(result)]
-    todo = "Mend what it says, then run the module again."
-    return [Found(MODULES[name], level, "module", name, reason, "a module that ends without an error", todo) for reason in reasons]
+    wanted = "a module that ends without an error"
+    return [found_by("module_failed", level, "module", name, reason, wanted)._replace(check=MODULES[name]) for reason in reasons]
 
 
 def _unreadable(record: Mapping[str, Any]) -> list[Found]:
     """Files of the host that are no record of it."""
-    todo = "Look where the file comes from; remove it, then read the host again."
-    wanted = "the record of this host"
-    return [Found("answer", ERROR, "file", words(one.get("file")), words(one.get("fault")), wanted, todo) for one in dicts(record.get(UNREADABLE))]
+    files = [(words(one.get("file")), words(one.get("fault"))) for one in dicts(record.get(UNREADABLE))]
+    return [found_by("unreadable_file", ERROR, "file", name, fault, "the record of this host") for name, fault in files]
 
 
 def _left_out(left: Mapping[str, int]) -> list[Found]:
     """What of the record was not read: more than any host has."""
     wanted = f"a record of at most {MOST:,} of a kind"
-    return [Found("answer", WARNING, "record", words(key), f"{count:,} {words(key)} are left out of its record", wanted) for key, count in left.items()]
+    told = [(words(key), f"{count:,} {words(key)} are left out of its record") for key, count in left.items()]
+    return [found_by("left_out", WARNING, "record", name, found, wanted) for name, found in told]
 
 
 def _stacks(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
@@ -216,16 +221,16 @@ def _static(modules: Mapping[str, list[Mapping[str, Any]]], stacks: list[Mapping
         name = words(stack.get("name"))
         blind = [words(one) for one in as_list(stack.get("not_followed"))]
         if blind:
-            found.append(Found("alignment", UNKNOWN, "stack", name, f"not followed above {', '.join(blind)}", "mappings whose bytes can be followed"))
+            found.append(found_by("not_followed", UNKNOWN, "stack", name, f"not followed above {', '.join(blind)}", "mappings whose bytes can be followed"))
         accepted = [f"accepted: {words(one)}" for one in as_list(stack.get("accepted"))]
-        found += [Found("durability", INFO, "stack", name, one, "nothing: somebody accepted it") for one in accepted]
+        found += [found_by("accepted", INFO, "stack", name, one, "nothing: somebody accepted it") for one in accepted]
     return found
 
 
 def _finding(one: Mapping[str, Any]) -> Found:
     layer, name, found, wanted, rule = (words(one.get(key)) for key in ("layer", "name", "found", "wanted", "rule"))
     check, level = check_of(layer, rule), _LEVELS.get(str(one.get("level")), UNKNOWN)
-    return Found(check, level, layer, name, found, wanted, todo_of(check, layer, rule) if level != INFO else "")
+    return Found(check, level, layer, name, found, wanted, todo_of(rule) if level != INFO else "")
 
 
 def _measured(record: Mapping[str, Any], modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Measured]:
@@ -261,15 +266,15 @@ def _judged(measure: str, of: str, one: Mapping[str, Any]) -> Measured:
 
 
 def _of_measured(one: Measured) -> list[Found]:
-    check = MODULES.get(one.measure, "proof")
+    rule = "trim_failed" if MODULES.get(one.measure) == "trim" else "measured"
     reasons = (one.reasons or (words(one.result.get("verdict")),)) if one.level not in (OK, NONE) else ()
-    found = [Found(check, one.level, one.measure, one.of, reason, "a measurement that passes", CHECKS[check].todo) for reason in reasons]
+    found = [found_by(rule, one.level, one.measure, one.of, reason, "a measurement that passes") for reason in reasons]
     for job in dicts(one.result.get("jobs")):
         for link in dicts(job.get("links")):
             if link.get("link_bound") is True:
                 read = f"reads reach {words(link.get('share'))} of what {words(link.get('negotiated'))} at {words(link.get('host'))} carries"
                 legs = ", ".join(map(words, as_list(link.get("legs"))))
-                found.append(Found("link", INFO, "read of", legs, read, "nothing: the link is the limit, not the alignment"))
+                found.append(found_by("link_filled", INFO, "read of", legs, read, "nothing: the link is the limit, not the alignment"))
     return found
 
 
@@ -283,20 +288,17 @@ def of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Meas
             reasons = [words(one) for one in as_list(proof.get("reasons"))]
             fresh = [one for one in reasons if not any(end in told for end in _ends_of(one))]
             named = words(proof.get("stack"))
-            found += [Found("proof", level, "stack", named, one, "a proof that passes", CHECKS["proof"].todo) for one in fresh if level != OK]
+            found += [found_by("measured", level, "stack", named, one, "a proof that passes") for one in fresh if level != OK]
     proven = {words(proof.get("stack")) for result in modules["stack_proof"] for proof in dicts(result.get("proofs"))}
     proven |= {one.of.split("/")[0] for one in measured}
     for result in modules["stack_plan"]:
         for proof in dicts(result.get("proofs")):
             named, state = words(proof.get("stack")), words(proof.get("state"))
-            accepted = as_list(proof.get("accepted"))
-            if accepted:
-                found.append(Found("proof", INFO, "stack", named, f"accepted ({', '.join(map(words, accepted))}): {state}", "nothing: somebody accepted it"))
             if proof.get("due") is True and named not in proven:
-                found.append(Found("proof", UNKNOWN, "stack", named, state, "a measured proof", "The role verify makes it."))
+                found.append(found_by("proof_due", UNKNOWN, "stack", named, state, "a measured proof"))
             elif proof.get("due") is False and proof.get("settled") is False and named not in proven:
                 level = OF_VERDICT.get(str(proof.get("stored")), UNKNOWN)
-                found.append(Found("proof", UNKNOWN if level in (OK, INFO) else level, "stack", named, state, "a measured proof", CHECKS["proof"].todo))
+                found.append(found_by("proof_settled", UNKNOWN if level in (OK, INFO) else level, "stack", named, state, "a measured proof"))
     return found
 
 
@@ -311,11 +313,8 @@ def _ends_of(reason: str) -> Iterable[str]:
 
 def _of_plan(results: list[Mapping[str, Any]]) -> list[Found]:
     steps = [step for result in results for step in dicts(result.get("steps"))]
-    todo = CHECKS["plan"].todo
-    return [
-        Found("plan", WARNING, "stack", words(step.get("stack") or "all"), f"still to be done: {words(step.get('summary'))}", "no step left", todo)
-        for step in steps
-    ]
+    told = [(words(step.get("stack") or "all"), f"still to be done: {words(step.get('summary'))}") for step in steps]
+    return [found_by("plan_step", WARNING, "stack", name, found, "no step left") for name, found in told]
 
 
 def _ended(one: Mapping[str, Any]) -> bool:
@@ -333,29 +332,29 @@ def _of_load(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Found]:
     for one in modules["steady_state"]:
         ended, level = _ended(one), steady_level(one)
         device = words(one.get("device"))
-        todo = CHECKS["steady_state"].todo
-        found += [Found("steady_state", INFO, "device", device, words(doubt), "nothing: it is a picture, not judged") for doubt in as_list(one.get("doubts"))]
+        doubts = [words(doubt) for doubt in as_list(one.get("doubts"))]
+        found += [found_by("steady_doubt", INFO, "device", device, doubt, "nothing: it is a picture, not judged") for doubt in doubts]
         if _worked(one) and level not in (OK, NONE):
             told = words(one.get("fault")) if one.get("fault") else words(one.get("verdict")) if ended else f"the run is {words(one.get('state'))}"
             reasons = [words(reason) for reason in as_list(one.get("reasons"))] if ended else []
             reasons = reasons or [told]
-            found += [Found("steady_state", level, "device", device, reason, "a steady state that passes", todo) for reason in reasons]
+            found += [found_by("steady", level, "device", device, reason, "a steady state that passes") for reason in reasons]
     return found + [cell for one in modules["acceptance"] for cell in _of_acceptance(one)]
 
 
 def _of_acceptance(one: Mapping[str, Any]) -> list[Found]:
     """The cells that decide and did not pass; where none of them says why the drive did not, its own reasons do."""
-    todo, found = CHECKS["acceptance"].todo, []
+    found = []
     for cell in dicts(one.get("cells")):
         level = OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN)
         if level != OK and cell.get("required") is not False:
             wanted = f"{words(cell.get('wanted'))} {words(cell.get('unit'))}"
             value = f"{words(cell.get('value'))} {words(cell.get('unit'))}"
-            found.append(Found("acceptance", level, "cell", words(cell.get("name")), value, wanted, todo))
+            found.append(found_by("acceptance", level, "cell", words(cell.get("name")), value, wanted))
     level = OF_VERDICT.get(str(one.get("verdict")), UNKNOWN)
     if not found and _worked(one) and level not in (OK, NONE):
         reasons = [words(reason) for reason in as_list(one.get("reasons"))] or [words(one.get("verdict"))]
-        found = [Found("acceptance", level, "device", words(one.get("device")), reason, "an acceptance that passes", todo) for reason in reasons]
+        found = [found_by("acceptance", level, "device", words(one.get("device")), reason, "an acceptance that passes") for reason in reasons]
     return found
 
 

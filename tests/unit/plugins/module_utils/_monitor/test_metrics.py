@@ -89,7 +89,7 @@ def test_a_drive_that_is_left_out_fires_no_alert():
 
 
 def test_findings_on_the_host_itself():
-    one, other = Finding("error", "write_cache", "sda", "on", "off"), Finding("warning", "host", "/var/lib", "0700", "0755")
+    one, other = Finding("error", "write_cache", "sda", "on", "off", "kept_state"), Finding("warning", "host", "/var/lib", "0700", "0755", "services_folder")
     found = read(findings=[one, one, other])
     assert found['plumbline_host_findings layer="write_cache",level="error"'] == 2 and found['plumbline_host_findings layer="host",level="warning"'] == 1
     assert not [key for key in read() if "host_findings" in key]

@@ -130,7 +130,7 @@ def test_records_in_every_state(record, check, level, words):
 @pytest.mark.parametrize(
     "rule, words",
     [
-        ("media_errors", "Replace a drive that fails; its data is at risk until then."),
+        ("media_errors", "Check the data against a backup or a replica; replace the drive if errors are added."),
         ("unread", "Ask it by hand, with smartctl. The health of a virtual disk can be read on its hypervisor only."),
     ],
 )
@@ -141,14 +141,17 @@ def test_what_to_do_about_a_drive(rule, words):
     assert [one.todo for one in found if one.check == "drives"] == [words]
 
 
+SAID, DAYS = "– not reported", "– not known"
+
+
 @pytest.mark.parametrize(
     "drive, shown",
     [
-        ({"wear": {"used_percent": 0, "spare_percent": 0}, "counters": {"power_on_hours": 0}, "temperature_celsius": 0}, ["0 %", "0 %", "– not known", "0", "0"]),
-        ({"wear": {"used_percent": 3, "spare_percent": None}}, ["3 %", "– not reported", "– not known", "– not reported", "– not reported"]),
+        ({"wear": {"used_percent": 0, "spare_percent": 0}, "counters": {"power_on_hours": 0}, "temperature_celsius": 0}, ["0 %", "0 %", DAYS, "0", "0"]),
+        ({"wear": {"used_percent": 3, "spare_percent": None}}, ["3 %", SAID, DAYS, SAID, SAID]),
         ({"wear": {}, "not_applicable": True, "read": False}, ["– virtual"] * 5),
         ({"wear": {}, "not_applicable": False, "read": False}, ["– not read"] * 5),
-        ({"wear": {"used_percent": "x", "spare_percent": float("nan")}}, ["– not reported", "– not reported", "– not known", "– not reported", "– not reported"]),
+        ({"wear": {"used_percent": "x", "spare_percent": float("nan")}}, [SAID, SAID, DAYS, SAID, SAID]),
     ],
 )  # fmt: skip
 def test_a_figure_that_nobody_said_is_a_dash_with_its_reason(drive, shown):
