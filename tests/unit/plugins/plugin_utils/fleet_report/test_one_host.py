@@ -228,7 +228,7 @@ ENDS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2
 @pytest.mark.parametrize("end", ENDS)
 def test_a_label_draws_no_line(end):
     """Names of hosts, stacks, drives and files: each is one line, without room in it for a line that looks like another host's."""
-    label = f"x{end}[db02]{end}  ok: all is well"
+    label = f"x{end}[db02]{end}ok: all is well"
     module = {"layer": label, "name": label, "found": label, "wanted": label, "level": "error"}
     steady = {"device": label, "verdict": "fail", "series": {"mib_s": [1, 2]}, "reasons": [label]}
     records = [
