@@ -132,12 +132,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file 
 
 def check_options(params):
     read_options(params, 0)
-    if not 1 <= params["interval"] <= 1440:
-        raise PlumblineError("interval: %d; wanted 1 to 1440 minutes" % params["interval"])
+    unit_files.check_settings(params["interval"], params["mail"])
     if params["textfile"]:
         check_textfile(params["textfile"])
-    if not unit_files.can_be_watched(unit_files.SmartdLine(params["mail"] or "-")):
-        raise PlumblineError("mail: '%s' does not fit; wanted an address without blanks" % params["mail"])
 
 
 def check_textfile(path):

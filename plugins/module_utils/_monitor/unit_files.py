@@ -8,6 +8,8 @@ import posixpath
 import re
 from typing import Any, List, Mapping, NamedTuple, Sequence
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+
 HOME = "/var/lib/plumbline/monitor"  # where root alone can exchange the program that root runs
 OLD_HOME = "/usr/local/lib/plumbline"  # of earlier commits: on many hosts the group staff can write to /usr/local/lib
 PROGRAM = HOME + "/monitor.pyz"
@@ -79,6 +81,14 @@ def unit_texts(python: Sequence[str], minutes: int, settings: Mapping[str, Any],
 def can_be_watched(line: SmartdLine) -> bool:
     """Whether the words of a line can stand in smartd.conf."""
     return all(_WORD.fullmatch(word) for word in line if word)
+
+
+def check_settings(interval: int, mail: str) -> None:
+    """Raises PlumblineError for what no timer, and no line of smartd's configuration, can have."""
+    if not 1 <= interval <= 1440:
+        raise PlumblineError("interval: %d; wanted 1 to 1440 minutes" % interval)
+    if not can_be_watched(SmartdLine(mail or "-")):
+        raise PlumblineError("mail: '%s' does not fit; wanted an address without blanks" % mail)
 
 
 def smartd_text(lines: Sequence[SmartdLine], mail: str, alert: str, proof: bool = False) -> str:

@@ -16,7 +16,7 @@ FILES = glob.glob(os.path.join(HERE, "..", "..", "..", "..", "plugins", "modules
 # By the file's name alone: the directory that a run of the suite makes may have any.
 MODULES = sorted(name[:-3] for name in map(os.path.basename, FILES) if not name.startswith("__"))
 # Their action plugins do it all, and the file of the module is its documentation: tests/unit/plugins/action holds its options.
-ON_THE_CONTROLLER = ("report", "keep_record", "run_module")
+ON_THE_CONTROLLER = ("report", "keep_record", "run_module", "check_spec")
 CALLED = [name for name in MODULES if name not in ON_THE_CONTROLLER]
 
 
@@ -103,7 +103,7 @@ def test_there_are_modules():
 @pytest.mark.parametrize("name", ON_THE_CONTROLLER)
 def test_documentation_alone_is_no_module(name):
     module = importlib.import_module("ansible_collections.plumbline.ssd.plugins.modules." + name)
-    assert importlib.import_module("ansible_collections.plumbline.ssd.plugins.action." + name).ARGUMENTS
+    assert isinstance(importlib.import_module("ansible_collections.plumbline.ssd.plugins.action." + name).ARGUMENTS, dict)
     assert not hasattr(module, "main") and not hasattr(module, "AnsibleModule")
 
 

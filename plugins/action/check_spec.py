@@ -1,0 +1,57 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the plumbline.ssd authors
+# GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""M(plumbline.ssd.check_spec): runs on the controller, and asks no host. It takes the variables of the host as the inventory and the play have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleActionFail, AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, several
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import plain
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import failure
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import check_facts, host_of, print_report
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.spec_check import check_spec, spec_lines
+
+ARGUMENTS: dict[str, Any] = {}
+
+
+class ActionModule(ActionBase):
+    """Needs no connection."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+    _supports_async = False
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        super().run(tmp, task_vars)
+        self.validate_argument_spec(ARGUMENTS)
+        variables, broken = self._rendered(task_vars or {})
+        try:
+            check_facts(task_vars)
+            stacks = check_spec(variables)
+            if broken:
+                raise several("", broken)
+        except PlumblineError as fault:
+            found = [line for line in fault.reasons or [fault.msg] if line not in broken]
+            return failure(several("", [*broken, *found]))
+        lines = spec_lines(stacks, variables)
+        print_report(self._display, host_of(task_vars), lines)
+        return {"changed": False, "report": lines}
+
+    def _rendered(self, task_vars: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """The public variables without their templates, and what is wrong with those that no value could be made of."""
+        variables, broken = {}, []
+        for name in sorted(name for name in task_vars if name.startswith("plumbline_")):
+            try:
+                variables[name] = plain(self._templar.template(task_vars[name]))
+            except AnsibleError as fault:
+                broken.append(f"{name}: its template gives no value: {fault}")
+            except (TypeError, ValueError, RecursionError) as fault:
+                raise AnsibleActionFail(f"{name}: {fault}; wanted what YAML can say") from fault
+        return variables, broken
