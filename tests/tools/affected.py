@@ -72,6 +72,8 @@ BY_FOLDER: Mapping[str, tuple[str, ...]] = {
     "tests/unit/plugins/module_utils/test_hostile.py": ("plugins/modules/*",),
     "tests/unit/plugins/module_utils/builder.py": ("tests/unit/fixtures/*",),
     "tests/unit/plugins/module_utils/_monitor/test_metrics.py": ("docs/monitoring/*", "docs/docsite/rst/guide_monitoring.rst"),
+    "tests/unit/docs/samples.py": ("docs/*", "*.md", "plugins/modules/*"),
+    "tests/unit/docs/test_samples.py": ("playbooks/*", "roles/*"),
     "tests/lab/labkit/roles.py": ("roles/build/tasks/steps.yml",),
     "roles/build/tasks/steps.yml": (
         *(f"plugins/modules/{module}.py" for module in ("write_cache", "aligned_partition", "mount_points")),

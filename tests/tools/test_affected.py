@@ -46,8 +46,8 @@ def uses(names: list[str]) -> Uses:
         # a role: the scenarios, and the tests that take their calls from it
         ("roles/build/tasks/steps.yml", "lint molecule-consumer lab-tests-1", "simssd", "test_write_cache test_layouts", ""),
         ("roles/verify/tasks/measure.yml", "lint molecule-nvme unit", "simssd", "", "test_mounts"),
-        # a guide: nothing but what is always run
-        ("docs/docsite/rst/guide_flow.rst", "docs tools", "unit simssd lint molecule-nvme lab-tests-1", "", "test_mounts"),
+        # a guide: what is always run, and the test of its samples
+        ("docs/docsite/rst/guide_flow.rst", "docs tools unit", "simssd lint molecule-nvme lab-tests-1", "", "test_mounts"),
         (
             "tests/lab/labkit/host_changes.yml",
             "whole-host tools",

@@ -89,7 +89,7 @@ def _workload(raw: Any, where: str) -> Workload:
 
 def _measured(raw: Any, load: Workload, where: str) -> ReserveGoal:
     if not isinstance(raw, dict):
-        text = "%s: found %s; wanted what a file of measurements holds, for example \"{{ lookup('file', 'reserve.json') | from_json }}\""
+        text = "%s: found %s; wanted what a file of measurements holds, for example \"{{ lookup('file', inventory_dir ~ '/reserve.json') | from_json }}\""
         raise PlumblineError(text % (where, kind(raw)))
     entry = check_keys(raw, _MEASURED_KEYS, where)
     for key in ("model", "firmware", "share"):

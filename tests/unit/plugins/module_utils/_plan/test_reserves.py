@@ -107,7 +107,7 @@ BAD = [
     ({"target": {"wa": 3}}, {"random": 0.8}, W + ".random: '0.8' is not a percentage"),
     ({"target": {"wa": 3}}, {"random": "120%"}, W + ".random: '120%' is out of range"),
     *(({"target": LIFE}, {"writes_per_day": one}, W + ".writes_per_day: '%s' does not fit; %s" % (one, OUT)) for one in (-1, math.nan, "1.5", None, 1e4)),
-    ({"measured": "reserve.json"}, None, M + ": found a string; wanted what a file of measurements holds, for example \"{{ lookup('file', 'reserve.json')"),
+    ({"measured": "reserve.json"}, None, M + ": found a string; wanted what a file of measurements holds, for example \"{{ lookup('file', inventory_dir ~ '/"),
     ({"measured": None}, None, M + ": found nothing; wanted what a file"),
     ({"measured": {**MEASURED, "p99": 2}}, None, M + ": unknown key 'p99'"),
     *(({"measured": {key: value for key, value in MEASURED.items() if key != gone}}, None, M + ": '%s' is missing" % gone) for gone in MEASURED),
