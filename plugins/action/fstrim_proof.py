@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import HostAction
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.measuring import MeasuringAction
 
 
-class ActionModule(HostAction):
-    """All of it is the module's."""
+class ActionModule(MeasuringAction):
+    """Says what begins; all else is the module's."""

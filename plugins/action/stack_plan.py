@@ -106,15 +106,20 @@ class ActionModule(HostAction):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
-        if self._task.args.get("fail_if", "never") != "never" and (result.get("failed") or self._is_shown(result)):
-            print_report(self._display, host_of(task_vars), result.pop("report", []) if result.get("failed") else result.get("report"))
+        lines, whole = [], self._is_whole()
+        if self._task.args.get("fail_if", "never") != "never":
+            if result.get("failed"):
+                lines = result.pop("report", [])
+            elif whole and (not result.get("changed") or self._task.check_mode):  # of a plan that is carried out, the steps speak
+                lines = result.get("report", [])
+        # How long it takes is said before it begins, or by check mode.
+        print_report(self._display, host_of(task_vars), [*lines, *(result.get("duration", []) if whole and not result.get("failed") else [])])
         return result
 
-    def _is_shown(self, result):
-        """Whether the report is printed of a plan that did not fail: of one that is carried out, the steps speak."""
+    def _is_whole(self):
+        """Whether a report is printed of a plan that did not fail."""
         verify = self._task.args.get("verify")
-        whole = not isinstance(verify, dict) or verify.get("show", "full") == "full"
-        return whole and (not result.get("changed") or self._task.check_mode)
+        return not isinstance(verify, dict) or verify.get("show", "full") == "full"
 
     def ask(self, task_vars, arguments=None, **more):
         arguments = dict(self._task.args)

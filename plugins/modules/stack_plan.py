@@ -229,6 +229,14 @@ report:
   returned: success, and when the module fails because of O(fail_if)
   type: list
   elements: str
+duration:
+  description:
+    - How long the steps and the measurements will take, in lines for people, as a range from a quick drive to a slow one. The task prints them. Empty if
+      nothing is left to be done or measured. A task with C(async) does not return it.
+  returned: success
+  type: list
+  elements: str
+  sample: ["time: 1 to 15 min in all", "  7 steps: 7 to 213 s, without packages that are fetched and what a drive takes for a discard"]
 reasons:
   description: Why there is no plan, one line for each reason.
   returned: when the plan is refused; a mistake in the spec has a C(msg) only

@@ -23,6 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_readi
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import read_gate
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.duration import duration_lines
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import OF_A_FAILURE, as_data, plain
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.sound_reading import check_reading
 
@@ -179,13 +180,14 @@ def _unpacked(text):
     return answer
 
 
-def _planned(reading, *arguments, **more):
+def _planned(reading, stacks, *arguments, **more):
     """plan_reading() of what a host answered. Raises PlumblineError where the plan is refused, and where it cannot be made of what was read.
 
     On the host the same code reads what the kernel says. Here its input is what somebody says: that it does not fit together is no fault of the code.
     """
     try:
-        return plan_reading(reading, *arguments, **more)
+        result, warnings = plan_reading(reading, stacks, *arguments, **more)
+        return {**result, "duration": duration_lines(result, stacks)}, warnings
     except PlumblineError:
         raise
     except Exception as fault:  # pylint: disable=broad-exception-caught

@@ -15,6 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput 
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.trim import options as trim
 
 FORMAT = 1  # of the record of a proof
+PROOF_ROWS = 4  # of sync_latency, that the role verify asks for unless others are named
 
 Result = Mapping[str, Any]
 Judged = Tuple[str, List[str]]  # a verdict and its reasons
@@ -44,6 +45,27 @@ def judge_trim(one: Result) -> Judged:
     return (FAIL, reasons) if verdict == FAIL and one.get("offered") else (PASS, []) if verdict in (FAIL, INCONCLUSIVE) else (verdict, reasons)
 
 
+# Seconds of one measurement, at least and at most, by all options of its module and the number of the stack's devices. How long a drive takes to answer is
+# not known before, so the least is what a quick one leads to.
+def _sweep_seconds(options: Mapping[str, Any], legs: int) -> Tuple[float, float]:
+    layers = 2 * legs + 1  # disk and partition of each device, and the volume
+    return min(1.0, options["max_seconds"]), options["max_seconds"] * layers
+
+
+def _throughput_seconds(options: Mapping[str, Any], _legs: int) -> Tuple[float, float]:
+    jobs = 2  # in sequence and at random
+    return min(jobs * 2 * throughput.FIRST_LOOK * options["block_seconds"], options["max_seconds"]), options["max_seconds"]
+
+
+def _sync_seconds(options: Mapping[str, Any], _legs: int) -> Tuple[float, float]:
+    rows = len(options["rows"]) if options["rows"] else PROOF_ROWS
+    return rows * options["seconds"], options["max_seconds"] * (2 if options["cache_states"] else 1)
+
+
+def _trim_seconds(options: Mapping[str, Any], legs: int) -> Tuple[float, float]:
+    return min(1.0, options["max_seconds"]), options["max_seconds"] * legs
+
+
 class Measurement(NamedTuple):
     """How the options of one measurement are read, and how its result counts in a proof."""
 
@@ -52,13 +74,21 @@ class Measurement(NamedTuple):
     target: Mapping[str, Any] = {}  # a target to read the options with
     writes: bool = False  # it writes to bare volumes, too
     judge: Callable[[Result], Judged] = own_verdict
+    seconds: Callable[[Mapping[str, Any], int], Tuple[float, float]] = _sweep_seconds
+    of_stack: bool = False  # measured once for a stack, and else once for each of its volumes
+
+    def options(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """All of its options: those that were given, and the defaults of the others."""
+        return {**{key: argument.get("default") for key, argument in self.arguments.items()}, **given}
 
 
 MEASUREMENTS: Mapping[str, Measurement] = {
-    "offset_sweep": Measurement(sweep.ARGUMENTS, sweep.read_options, judge=judge_sweep),
-    "throughput": Measurement(throughput.ARGUMENTS, throughput.read_options, throughput.ANY_TARGET, writes=True),
-    "sync_latency": Measurement(sync.ARGUMENTS, sync.read_options),
-    "fstrim_proof": Measurement(trim.ARGUMENTS, trim.read_options, judge=judge_trim),
+    "offset_sweep": Measurement(sweep.ARGUMENTS, sweep.read_options, judge=judge_sweep, seconds=_sweep_seconds),
+    "throughput": Measurement(
+        throughput.ARGUMENTS, throughput.read_options, throughput.ANY_TARGET, writes=True, seconds=_throughput_seconds, of_stack=True
+    ),
+    "sync_latency": Measurement(sync.ARGUMENTS, sync.read_options, seconds=_sync_seconds),
+    "fstrim_proof": Measurement(trim.ARGUMENTS, trim.read_options, judge=judge_trim, seconds=_trim_seconds),
 }
 
 

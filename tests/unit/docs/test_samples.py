@@ -37,6 +37,9 @@ UNCHECKED = {
 # Scripts that a person types on a host, and that no test of the lab follows: the first line of each, and why.
 ON_A_HOST = {
     ("docs/docsite/rst/guide_first_run.rst", "# mkdir -p /etc/postgresql-common/createcluster.d"): "the scenario database does the same with its own paths",
+    ("docs/docsite/rst/guide_flow.rst", "systemctl --failed                                  # mounts and services that did not come"): (
+        "a list of ways to look; test_late_disk.py and the scenario database boot the machine"
+    ),
     ("docs/docsite/rst/guide_refusals.rst", "disk=/dev/disk/by-id/nvme-MODEL_SERIAL1      # the name in the spec, never /dev/sdX"): (
         "it is the part of guide_flow.rst that test_table_back.py follows, with a name in place of a variable"
     ),
@@ -271,6 +274,12 @@ def test_variables_of_samples_are_read(tmp_path):
     code, output = run(["ansible-playbook", "-i", "inventory.yml", "plumbline.ssd.check_spec"], tmp_path)
     assert code == 0, re.findall(r"(?s)fatal: .*?\n\n|fatal: .*", output)
     assert output.count("no mistake in plumbline_") == len(hosts)
+
+
+def test_requirements_name_this_release():
+    version = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["version"]
+    names = [one["name"] for _sample, data in of_kind("requirements") for one in data["collections"]]
+    assert names and {os.path.basename(name) for name in names} == {"plumbline-ssd-%s.tar.gz" % version}
 
 
 # Commands

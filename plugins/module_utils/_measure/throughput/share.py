@@ -17,7 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.statistics import spent, t_quantile
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.link_load import is_link_bound, link_loads
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import ShareOptions
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import FIRST_LOOK, ShareOptions
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
 
 LEGS = "legs"
@@ -25,9 +25,7 @@ VOLUMES = "volumes"
 # The order of a pair is drawn: a fixed one, whichever, resonates with a load that comes and goes in its time.
 PAIRS = ((LEGS, VOLUMES), (VOLUMES, LEGS))
 TURN = 2  # pairs from look to look
-# Pairs before the first look. All orders are the same by chance in 2 of 64 cases: a load that resonates is then not seen by the scatter.
-FIRST_LOOK = 6
-# With a stored baseline two blocks of the volumes are one value.
+# Pairs before the first look are FIRST_LOOK. With a stored baseline two blocks of the volumes are one value.
 FIRST_LOOK_APART = 3
 ONE_CPU = 0.9  # a job that takes more than this of a CPU is held up by it
 UNEVEN = 0.8  # a leg below this share of the fastest is named
