@@ -236,7 +236,7 @@ duration:
   returned: success
   type: list
   elements: str
-  sample: ["time: 1 to 15 min in all", "  7 steps: 7 to 213 s, without packages that are fetched and what a drive takes for a discard"]
+  sample: ["time: 1 to 19 min in all", "  offset_sweep of 2 volumes: at most 5 min"]
 reasons:
   description: Why there is no plan, one line for each reason.
   returned: when the plan is refused; a mistake in the spec has a C(msg) only

@@ -11,7 +11,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.duration import span
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import HostAction, host_of, print_report
 
 # What a limit is of, where it is not of the whole call.
-_EACH = {"offset_sweep": " for each layer", "fstrim_proof": " for each drive"}
+_EACH = {"offset_sweep": " for each layer", "throughput": ", and what the filling takes before", "fstrim_proof": " for each drive"}
 _TARGETS = ("device", "path", "paths", "volumes")
 
 

@@ -12,8 +12,8 @@ from ansible_collections.plumbline.ssd.tests.unit.roles.plays import play
     "name, arguments, line",
     [
         ("offset_sweep", {"device": "/data01"}, "offset_sweep of /data01 begins: at most 30 s for each layer"),
-        ("throughput", {"paths": ["/data01", "/data02"], "volumes": []}, "throughput of /data01, /data02 begins: at most 2 min"),
-        ("throughput", {"volumes": ["/dev/pg/data"], "max_seconds": "600"}, "throughput of /dev/pg/data begins: at most 10 min"),
+        ("throughput", {"paths": ["/data01", "/data02"], "volumes": []}, "throughput of /data01, /data02 begins: at most 2 min, and what the filling takes before"),
+        ("throughput", {"volumes": ["/dev/pg/data"], "max_seconds": "600"}, "throughput of /dev/pg/data begins: at most 10 min, and what the filling takes before"),
         ("sync_latency", {"path": "/data01", "max_seconds": 7200.0}, "sync_latency of /data01 begins: at most 2 h"),
         ("sync_latency", {"path": "/data01", "max_seconds": "soon"}, "sync_latency of /data01 begins"),
         ("fstrim_proof", {"path": "/data01", "max_seconds": 0.2}, "fstrim_proof of /data01 begins: at most 1 s for each drive"),
