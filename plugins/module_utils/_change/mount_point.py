@@ -37,11 +37,11 @@ def open_mounted(path: str) -> Tuple[int, str]:
         fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as fault:
         raise PlumblineError("%s could not be opened: %s" % (path, fault.strerror or fault)) from fault
-    devno, fault = _volume_held(path, fd)
-    if not fault:
+    devno, why_not = _volume_held(path, fd)
+    if not why_not:
         return fd, devno
     os.close(fd)
-    raise PlumblineError("%s: %s; its mount, owner and mode are left alone; run again" % (path, fault))
+    raise PlumblineError("%s: %s; its mount, owner and mode are left alone; run again" % (path, why_not))
 
 
 def _volume_held(path: str, fd: int) -> Tuple[str, str]:
@@ -168,9 +168,9 @@ def open_way(path: str, mounted: Collection[str]) -> int:
             _check_way(path, way, mounted if at == above else (), trusted)
             fd = step_down(fd, name)
         if above in mounted:  # its owner can mount something of his own over it, and show there what he likes
-            fault = _volume_held(above, fd)[1]
-            if fault:
-                raise PlumblineError("mount point %s is not safe: %s: %s; run again" % (path, above, fault))
+            why_not = _volume_held(above, fd)[1]
+            if why_not:
+                raise PlumblineError("mount point %s is not safe: %s: %s; run again" % (path, above, why_not))
     except BaseException:
         os.close(fd)
         raise
