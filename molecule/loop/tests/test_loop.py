@@ -10,16 +10,16 @@ FILES = tuple(f"/var/tmp/plumbline-leg{number}" for number in range(5))
 
 class TestLegs(StripedLegs):
     stack = "loops"
-    sizes = dict.fromkeys(FILES, 1024 * MIB)
-    reserves = dict.fromkeys(FILES, 107374183)
-    lengths = dict.fromkeys(FILES, 920 * MIB)
-    extents = 229
+    sizes = dict.fromkeys(FILES, 256 * MIB)
+    reserves = dict.fromkeys(FILES, 26843546)
+    lengths = dict.fromkeys(FILES, 229 * MIB)
+    extents = 57
 
 
 class TestData(StripedVolume):
     vg = "loops"
     lv = "data"
-    size = 5 * 229 * 4 * MIB
+    size = 5 * 57 * 4 * MIB
     stripe = 64 * 1024
     starts = dict.fromkeys(FILES, 2 * MIB)
     label = "loops-data"

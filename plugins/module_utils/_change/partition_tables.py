@@ -186,7 +186,8 @@ def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence
         jobs.append(_proof_job(seen, device, fd))
     if not reasons:
         for job, proof in zip(jobs, blank_proof.prove_all(jobs)):
-            reasons += ["%s: %s [%s]" % (job["path"], fault, "unreadable" if "could not" in fault else "data") for fault in proof.faults]
+            reasons += ["%s: %s [data]" % (job["path"], fault) for fault in proof.data]
+            reasons += ["%s: %s [unreadable]" % (job["path"], fault) for fault in proof.unread]
     if reasons:
         raise PlumblineError("refused at the write: a device is not as it was planned", reasons)
     return Proven(todo, seen)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
@@ -14,16 +16,9 @@ def is_power_of_two(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0
 
 
-def gcd(first: int, second: int) -> int:
-    """Greatest common divisor of two non-negative ints."""
-    while second:
-        first, second = second, first % second
-    return first
-
-
 def lcm(first: int, second: int) -> int:
     """Least common multiple of two positive ints."""
-    return first // gcd(first, second) * second
+    return first // math.gcd(first, second) * second
 
 
 def round_up(number: int, unit: int) -> int:

@@ -85,11 +85,11 @@ def prove_blank(
             cut = [(max(at, between[0]), min(at + length, between[1])) for at, length in chunks]
             chunks = [(first, end - first) for first, end in cut if first < end]
         tell = Progress("blank proof of %s" % path, sum(length for _at, length in chunks))
-        fault, data_at = _first_fault(own, [(offset + at, length) for at, length in chunks], buffer, blanks, tuple(tails), tell)
+        data, data_at, unread = _first_fault(own, [(offset + at, length) for at, length in chunks], buffer, blanks, tuple(tails), tell)
     finally:
         if fd < 0:
             os.close(own)
-    return BlankProof(sum(length for _offset, length in chunks), len(samples), (fault,) if fault else (), data_at)
+    return BlankProof(sum(length for _offset, length in chunks), len(samples), (data,) if data else (), data_at, (unread,) if unread else ())
 
 
 TELL_SECONDS = 30.0
@@ -123,8 +123,8 @@ def _filled(byte: bytes) -> mmap.mmap:
 
 def _first_fault(
     fd: int, chunks: Sequence[Tuple[int, int]], buffer: mmap.mmap, blanks: Sequence[mmap.mmap], tails: Tuple[bytes, ...], tell: Callable[[int], None]
-) -> Tuple[str, int]:
-    """The first thing in the chunks (offset, length) that is not blank, as a sentence, and where data is, else -1; an empty sentence if all is blank.
+) -> Tuple[str, int, str]:
+    """The first thing in the chunks (offset, length) that is not blank: (data as a sentence, where it is or -1, what could not be read as a sentence).
 
     The C library compares in place, and other threads run meanwhile: a copy of each chunk would cost more than its read.
     """
@@ -136,16 +136,16 @@ def _first_fault(
         try:
             got = os.preadv(fd, views[length], offset)
         except OSError as fault:
-            return "byte %d could not be read: %s" % (offset, fault.strerror or fault), -1
+            return "", -1, "byte %d could not be read: %s" % (offset, fault.strerror or fault)
         tell(length)
         if got != length:
-            return "byte %d could not be read: the device ended early" % (offset + got), -1
+            return "", -1, "byte %d could not be read: the device ended early" % (offset + got)
         if differ(here, zero, length) and all(differ(here, other, length) for other in others):
             first = _first_byte(buffer[:length], tails, b"\0\xff" if others else b"\0")
             if first is not None:
                 at = offset + first
-                return "unrecognised data that is not zero, first at byte %d (%s from the start)" % (at, human(at)), at
-    return "", -1
+                return "unrecognised data that is not zero, first at byte %d (%s from the start)" % (at, human(at)), at, ""
+    return "", -1, ""
 
 
 def _first_byte(chunk: bytes, tails: Tuple[bytes, ...], blanks: bytes) -> Optional[int]:
@@ -164,13 +164,13 @@ def _address(buffer: mmap.mmap) -> int:
 def prove_all(jobs: Sequence[Dict[str, Any]]) -> List[BlankProof]:
     """prove_blank() for several devices at once, one thread each, since each waits for its own device."""
     # What is not proven is not blank, whatever may end a thread early.
-    results = [BlankProof(0, 0, ("the device could not be proven blank",))] * len(jobs)
+    results = [BlankProof(0, 0, unread=("the device could not be proven blank",))] * len(jobs)
 
     def work(number: int) -> None:
         try:
             results[number] = prove_blank(**jobs[number])
         except OSError as fault:
-            results[number] = BlankProof(0, 0, ("could not be opened: %s" % (fault.strerror or fault),))
+            results[number] = BlankProof(0, 0, unread=("could not be opened: %s" % (fault.strerror or fault),))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(len(jobs))]
     for thread in threads:

@@ -254,13 +254,13 @@ def guard_inside_data(seen: Observation, node: Node) -> List[Reason]:
 def guard_unreadable_sample(seen: Observation, node: Node) -> List[Reason]:
     """A place of the blank proof that could not be read: an I/O error is never blank."""
     proof = seen.proofs.get(node.devno)
-    return [unreadable_reason(fault) for fault in (proof.faults if proof else ()) if "could not" in fault]
+    return [unreadable_reason(fault) for fault in (proof.unread if proof else ())]
 
 
 def guard_data(seen: Observation, node: Node) -> List[Reason]:
     """Data that nobody recognises."""
     proof = seen.proofs.get(node.devno)
-    return [Reason("data", fault, _FREE) for fault in (proof.faults if proof else ()) if "could not" not in fault]
+    return [Reason("data", fault, _FREE) for fault in (proof.data if proof else ())]
 
 
 IDENTITY_GUARDS: Tuple[Guard, ...] = (guard_test_identity, guard_loop, guard_no_identity, guard_paths, guard_twins, guard_one_ssd)
@@ -379,12 +379,8 @@ def blank_reasons(seen: Observation, node: Node, who: str, remedy: str) -> List[
     proof = seen.proofs.get(node.devno)
     if proof is None:
         return [Reason("unproven", "%s was not shown to be blank" % who, "run again; report this if it stays")]
-    return [
-        unreadable_reason("%s: %s" % (who, fault))
-        if "could not" in fault
-        else Reason("data", "%s carries nothing that is known, and %s" % (who, fault), "%s; %s" % (remedy, _IF_LOST))
-        for fault in proof.faults
-    ]
+    data = [Reason("data", "%s carries nothing that is known, and %s" % (who, fault), "%s; %s" % (remedy, _IF_LOST)) for fault in proof.data]
+    return data + [unreadable_reason("%s: %s" % (who, fault)) for fault in proof.unread]
 
 
 def lost_reasons(seen: Observation, devno: str) -> List[Reason]:

@@ -86,8 +86,9 @@ def prove(run: Runner, before: Observation, held: Mapping[str, int]) -> None:
             check_unchanged(before, seen, devno)
         tails = tuple(tail_of(mark) for mark in begun.load_marks())
         jobs = [{"path": path, "size": seen.nodes[devno].size, "fd": held[devno], "tails": tails, **_blank(seen, devno)} for devno, path in zip(devnos, paths)]
-        proven = zip(jobs, blank_proof.prove_all(jobs))
-        reasons = ["%s: %s [data]; %s" % (job["path"], fault, volumes.ONLY_EMPTY) for job, proof in proven for fault in proof.faults]
+        for job, proof in zip(jobs, blank_proof.prove_all(jobs)):
+            reasons += ["%s: %s [data]; %s" % (job["path"], fault, volumes.ONLY_EMPTY) for fault in proof.data]
+            reasons += ["%s: %s [unreadable]; see the kernel's log" % (job["path"], fault) for fault in proof.unread]
     if reasons:
         raise PlumblineError("refused: nothing was written. %s" % reasons[0], reasons)
 

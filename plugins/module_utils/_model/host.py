@@ -227,12 +227,17 @@ class Ends(NamedTuple):
 
 
 class BlankProof(NamedTuple):
-    """Whether a device was shown to hold nothing. *faults* say what was found and where; empty: blank."""
+    """Whether a device was shown to hold nothing: where there are no *faults*. *data*: what was found, and where; *unread*: what could not be read."""
 
     read_bytes: int
     samples: int
-    faults: Tuple[str, ...] = ()
+    data: Tuple[str, ...] = ()
     data_at: int = -1  # the first sector with data, in bytes from the start; -1: none was found
+    unread: Tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> Tuple[str, ...]:
+        return self.data + self.unread
 
 
 class Accepted(NamedTuple):

@@ -134,8 +134,8 @@ def prove_all_blank(seen: Observation, targets: Sequence[str], ask: Questions) -
     for (devno, _job), proof in zip(jobs, blank_proof.prove_all([job for _devno, job in jobs])):
         before = seen.proofs.get(devno, BlankProof(0, 0))
         places = [one.data_at for one in (before, proof) if one.data_at >= 0]
-        faults = before.faults + proof.faults
-        seen.proofs[devno] = BlankProof(before.read_bytes + proof.read_bytes, before.samples + proof.samples, faults, min(places, default=-1))
+        data, unread = before.data + proof.data, before.unread + proof.unread
+        seen.proofs[devno] = BlankProof(before.read_bytes + proof.read_bytes, before.samples + proof.samples, data, min(places, default=-1), unread)
 
 
 def _of_ours(seen: Observation, targets: Sequence[str], ask: Questions) -> List[Tuple[str, Dict[str, Any]]]:

@@ -294,6 +294,9 @@ def of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Meas
     for result in modules["stack_plan"]:
         for proof in dicts(result.get("proofs")):
             named, state = words(proof.get("stack")), words(proof.get("state"))
+            accepted = ", ".join(map(words, as_list(proof.get("accepted"))))
+            if accepted:
+                found.append(found_by("proof_accepted", INFO, "stack", named, f"accepted ({accepted}): {state}", "nothing: somebody accepted it"))
             if proof.get("due") is True and named not in proven:
                 found.append(found_by("proof_due", UNKNOWN, "stack", named, state, "a measured proof"))
             elif proof.get("due") is False and proof.get("settled") is False and named not in proven:

@@ -124,6 +124,7 @@ RULES: Mapping[str, Rule] = {
     "plan_step": Rule("plan", "provision", "Run the role provision; in check mode it shows what it would do."),
     # measurements
     "measured": Rule("proof", "measure", "See the static proof first; then measure again while the host is quiet."),
+    "proof_accepted": Rule("proof", "accept", "Nothing has to be done. Without accept in plumbline_verify, the next run fails on it."),
     "proof_settled": Rule("proof", "record", "Its record says why it did not pass, and what would have it measured again."),
     "stack_gone": Rule("proof", "retire", "Retire the records of the stack, if it will not come back: plumbline_monitor.retire."),
     "proof_due": Rule("proof", "verify", "The role verify makes it."),

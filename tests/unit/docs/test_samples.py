@@ -63,7 +63,7 @@ TOOLS = {
 # Files that samples name, as somebody who follows the guide has them.
 FILES = {
     "reserve.json": {"model": "ACME 9400", "firmware": "1.0", "share": 0.12, "hidden": 0.07, "wa": 3.0},
-    "results/reserves/MODEL-FIRMWARE.json": {"model": "ACME 9400", "firmware": "1.0", "share": 0.12, "hidden": 0.07, "wa": 3.0},
+    "results/reserves/db07-MODEL-FIRMWARE.json": {"model": "ACME 9400", "firmware": "1.0", "share": 0.12, "hidden": 0.07, "wa": 3.0},
     "plumbline-acceptance/records/db1-acceptance.json": {
         "acceptance": [{"cells": [{"name": "rand_read_4k_qd1", "state": AS_FOUND, "rates": [9000, 9100, 9050]}]}]
     },

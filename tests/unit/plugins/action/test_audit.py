@@ -62,7 +62,8 @@ def test_a_part_that_fails_leaves_the_others(monkeypatch):
         raise PlumblineError("it hangs")
 
     monkeypatch.setattr(audit_call, "observe", fail)
-    monkeypatch.setattr(audit_call, "read", fail)
+    monkeypatch.setattr(audit_call, "read_for_plan", fail)
+    monkeypatch.setattr(audit_call, "questions", lambda *_asked, **_more: None)
     monkeypatch.setattr(audit_call, "find_disks", lambda asked, everything: ([], {}))
     monkeypatch.setattr(audit_call, "peek", lambda run: (None, ""))
     params = {"timeout": 30, "members": [], "endurance": [], "advisories": [], "leave_out": []}

@@ -89,14 +89,14 @@ def test_the_action_asks_again_only_for_a_dead_run_of_its_own(monkeypatch, args,
     monkeypatch.setattr(ActionBase, "run", lambda self, tmp, task_vars: {})
     asked, answers = [], list(results)
     action = stack_plan.ActionModule.__new__(stack_plan.ActionModule)
-    action._task = Task(args)
+    action._task, action._display = Task(args), None
 
     def execute(module_args, task_vars, wrap_async):
         asked.append({**module_args, "lease": dict(module_args["lease"])} if module_args.get("lease") else module_args)
         return answers.pop(0)
 
     action._execute_module = execute
-    assert action.run(task_vars={}) == results[-1]
+    assert action.run(task_vars={"inventory_hostname": "db07"}) == results[-1]
     assert len(asked) == calls
     if isinstance(args.get("lease"), dict):
         assert asked[0]["lease"]["process"] == stack_plan.name_process(os.getppid()) and "gone" not in asked[0]["lease"]

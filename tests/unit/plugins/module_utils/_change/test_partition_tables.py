@@ -173,7 +173,7 @@ def test_prove_sees_what_changed(monkeypatch, change, reason):
 def test_prove_sees_data(monkeypatch):
     proofs = [
         BlankProof(1, 1, ("unrecognised data that is not zero, first at byte 0 (0 B from the start)",)),
-        BlankProof(1, 1, ("byte 0 could not be read: x",)),
+        BlankProof(1, 1, unread=("byte 0 could not be read: x",)),
     ]
     with pytest.raises(PlumblineError) as caught:
         proven(monkeypatch, proofs=proofs)

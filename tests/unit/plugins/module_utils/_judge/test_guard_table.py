@@ -121,7 +121,7 @@ ROWS = {
         (put("marks", signature("gpt backup", "partition-table", 99)), "signature", "the mark of gpt backup partition-table"),
     ],
     "guard_inside_data": [(inner("proofs", BlankProof(1, 1, ("data, first at byte 0",))), "data", "nvme0n1p1 carries nothing that is known, and data")],
-    "guard_unreadable_sample": [(put("proofs", BlankProof(1, 1, ("byte 0 could not be read: Input/output error",))), "unreadable", "byte 0")],
+    "guard_unreadable_sample": [(put("proofs", BlankProof(1, 1, unread=("byte 0 could not be read: Input/output error",))), "unreadable", "byte 0")],
     "guard_data": [(put("proofs", BlankProof(1, 1, ("unrecognised data that is not zero, first at byte 4096",))), "data", "not zero")],
 }
 CASES = [pytest.param(guard, number, id="%s-%d" % (guard, number)) for guard, rows in ROWS.items() for number in range(len(rows))]

@@ -193,19 +193,19 @@ def test_a_partition_is_no_disk():
 
 
 @pytest.mark.parametrize(
-    "faults, names",
+    "data, unread, names",
     [
-        ((), []),
-        (("unrecognised data that is not zero, first at byte 4096 (4 KiB from the start)",), ["data"]),
-        (("byte 0 could not be read: Input/output error",), ["unreadable"]),
-        (("could not be opened: Device or resource busy",), ["unreadable"]),
-        (("the device could not be proven blank",), ["unreadable"]),
+        ((), (), []),
+        (("unrecognised data that is not zero, first at byte 4096 (4 KiB from the start)",), (), ["data"]),
+        (("the label says 'could not'",), (), ["data"]),
+        ((), ("byte 0 could not be read: Input/output error",), ["unreadable"]),
+        ((), ("the device vanished",), ["unreadable"]),
     ],
 )
-def test_proof_faults(faults, names):
+def test_proof_faults(data, unread, names):
     host = Host()
     disk = host.disk()
-    host.seen.proofs[disk] = BlankProof(1, 1, faults)
+    host.seen.proofs[disk] = BlankProof(1, 1, data, unread=unread)
     assert [reason.name for reason in guards.take_reasons(host.seen, disk)] == names
 
 

@@ -76,7 +76,7 @@ def test_a_volume_that_nobody_proved_is_not_taken_for_blank():
 
 def test_a_volume_that_cannot_be_read_is_not_blank():
     host = built()
-    host.seen.proofs[lose_filesystem(host)] = BlankProof(1, 1, ("byte 0 could not be read: Input/output error",))
+    host.seen.proofs[lose_filesystem(host)] = BlankProof(1, 1, unread=("byte 0 could not be read: Input/output error",))
     host.seen.mounts = []
     assert "byte 0 could not be read: Input/output error [unreadable]" in planned(host).refusals[0]
 
@@ -112,7 +112,7 @@ def test_what_was_put_on_a_volume_whose_mkfs_was_cut_off(at, taken):
 def test_a_place_that_cannot_be_read_is_no_remains_of_mkfs():
     host = built(limit=4)
     host.seen.making = [step["uuid"] for step in planned(host).steps if step["action"] == "filesystem"]
-    host.seen.proofs[host.seen.lv_node("pgdata", "data").devno] = BlankProof(1, 1, ("byte 0 could not be read: Input/output error",))
+    host.seen.proofs[host.seen.lv_node("pgdata", "data").devno] = BlankProof(1, 1, unread=("byte 0 could not be read: Input/output error",))
     assert "[unreadable]" in planned(host).refusals[0]
 
 

@@ -483,7 +483,7 @@ def data(host):
 
 
 def unreadable_sample(host):
-    host.seen.proofs["259:0"] = BlankProof(1, 1, ("byte 4096 could not be read: Input/output error",))
+    host.seen.proofs["259:0"] = BlankProof(1, 1, unread=("byte 4096 could not be read: Input/output error",))
 
 
 def unproven(host):
