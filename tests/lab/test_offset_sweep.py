@@ -35,7 +35,7 @@ _UNSTEADY = [
     ("faint", {"read_us": 250, "transfer_us": 2000}, 1.03),
     ("steep", {"straddle_us": 2500}, 3),
 ]
-UNSTEADY = [pytest.param(*row, id=row[0], marks=[] if row[0] in ("drift", "pareto", "faint") else pytest.mark.long) for row in _UNSTEADY]
+UNSTEADY = [pytest.param(*row, id=row[0], marks=[] if row[0] in ("drift", "pareto") else pytest.mark.long) for row in _UNSTEADY]
 
 
 def sweep(bench: Bench, harness: Harness, disk: Disk, **options: Any) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def uses(names: list[str]) -> Uses:
         ("tests/lab/test_mounts.py", "lab-tests-1 sanity", "unit simssd molecule-nvme whole-host", "test_mounts", "test_layouts"),
         ("tests/lab/labkit/crash.py", "lab-tests-1", "unit molecule-nvme", "test_power_cut", "test_mounts"),
         ("molecule/lab/plumblab/qemu.py", "lab-unit lab-tests-1 lab-measured-1 molecule-nvme molecule-loop", "unit simssd", "", ""),
-        ("molecule/lab/simssd/cache.c", "simssd lab-tests-1 molecule-simulated", "unit", "", ""),
+        ("molecule/lab/simssd/cache.c", "simssd lab-tests-1 lab-measured-1", "unit", "", ""),
         ("molecule/nvme/inventory.yml", "molecule-nvme", "molecule-loop unit lab-tests-1", "", "test_mounts"),
         ("tests/consumer/storage.yml", "molecule-consumer", "molecule-loop unit", "", "test_mounts"),
         ("tests/unit/fixtures/lvm_fullreport.json", "unit", "molecule-loop lab-tests-1", "", ""),
