@@ -38,10 +38,7 @@ attributes:
     support: full
     details: Of the module that is run.
 seealso:
-  - module: community.general.lvg
-  - module: community.general.lvol
-  - module: community.general.filesystem
-  - module: ansible.builtin.package
+  - module: plumbline.ssd.stack_plan
 author:
   - the plumbline.ssd authors (@plumbline)
 """
@@ -57,8 +54,8 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-"*":
-  description: What the module returned, without facts and all else that Ansible would act on.
-  returned: always
-  type: raw
+result:
+  description: Every value that the module returned, each under its own name, without facts and all else that Ansible would act on.
+  returned: never under this name
+  type: dict
 """

@@ -173,7 +173,7 @@ def proof(fleet: Fleet, names: Names) -> Html:
     shares = sorted(_share_bars(measured), key=lambda one: (rank(one[1].level), as_number(one[1].value)))
     if shares:
         title = "Rate of the volumes beside that of their devices"
-        bars = [bar for _host, bar in fair(shares, lambda one: one[:1], PLOTTED)]
+        bars = [share for _host, share in fair(shares, lambda one: one[:1], PLOTTED)]
         parts.append(_bars("shares", title, bars, Scale("share of the raw rate", high=1.1), (1.0, "the raw rate"), len(shares)))
     parts.append(shown_rows("Measurements", ("Host", *rows.MEASURES), [(one.level, (names[host], *rows.measure_row(one))) for host, one in measured]))
     return section("proof", "Static and measured proof", *parts)

@@ -108,7 +108,7 @@ def test_a_drive_that_is_left_out_is_told_and_fails_nothing(call):
     (drive,) = result["drives"]
     assert (drive["left_out"], drive["failing"], drive["read"], drive["level"], result["level"]) == (ROOT["reason"], None, False, "info", "info")
     assert "info: drive nvme0n1 (S1X2): left out, because it is the virtual root disk; wanted nothing" in result["report"][-1]
-    (last,) = load_last().values()
+    (last,) = list(load_last().values())
     assert last.level == "info" and "left out, because it is the virtual root disk" in last.findings[0] and call.kept() == ["last.json"]
     assert call(leave_out=[ROOT])[0]["changed"] is False
     assert call(leave_out=[{**ROOT, "reason": "another"}])[0]["changed"] and "another" in next(iter(load_last().values())).findings[0]
