@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import health_call
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import kind
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, kind
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import Faults, PlumblineError, several
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import options as acceptance
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import request as steady_state
@@ -48,16 +48,34 @@ def _check_variable(name: str, value: Any, variables: Variables) -> None:
     """First the shape, as the argument spec of a role has it, then the values, by the code that will read them."""
     if name in _ITSELF:  # it is read without an argument spec, and says more
         _ITSELF[name](value)
+    faults = Faults()
     declared = _declared().get(name)
-    if declared and declared["type"] in _KINDS and not isinstance(value, _KINDS[declared["type"]][0]):
-        raise PlumblineError(f"{name}: found {kind(value)}; wanted {_KINDS[declared['type']][1]}")
     if declared:
+        _check_shape(name, declared, value, faults)
+        faults.tell()
         _validated(name, {name: declared}, {name: value})
     if name in _VALUES:
-        faults = Faults()
         _VALUES[name](value, variables, faults)
         faults.lines = [line if line.startswith(name) else f"{name}.{line}" for line in dict.fromkeys(faults.lines)]
         faults.tell()
+
+
+def _check_shape(where: str, option: Mapping[str, Any], value: Any, faults: Faults) -> None:
+    """Mappings and lists where they belong, and no key in them that nobody knows. Ansible's own words for that have no nearest key."""
+    if value is None and "." in where:  # a key without a value is one that is not given
+        return
+    wanted, words = _KINDS.get(option["type"], (object, ""))
+    if not isinstance(value, wanted):
+        faults.lines.append(f"{where}: found {kind(value)}; wanted {words}")
+        return
+    options = option.get("options", {})
+    if not options:
+        return
+    entries = [(where, value)] if isinstance(value, dict) else [(f"{where}[{number}]", entry) for number, entry in enumerate(value)]
+    for place, entry in entries:
+        known = faults.take({}, check_entry, entry, tuple(options), (), place, faults)
+        for key in [key for key in known if key in options]:
+            _check_shape(f"{place}.{key}", options[key], known[key], faults)
 
 
 def _validated(name: str, spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -210,12 +210,15 @@ def _read_devices(raw: Any, where: str) -> Tuple[Tuple[DeviceName, ...], Optiona
         raise PlumblineError(
             "%s: found %s; wanted a list of names below /dev/disk/by-id, or a selector with %s" % (where, kind(raw), ", ".join(_SELECTOR_KEYS))
         )
-    return tuple(_read_device(entry, "%s[%d]" % (where, number)) for number, entry in enumerate(raw)), None
+    faults = Faults()
+    read = [faults.take(None, _read_device, entry, "%s[%d]" % (where, number)) for number, entry in enumerate(raw)]
+    faults.tell()
+    return tuple(device for device in read if device is not None), None
 
 
 def _read_device(raw: Any, where: str) -> DeviceName:
     test_identity = ""
-    if isinstance(raw, dict):
+    if isinstance(raw, dict) and set(_DEVICE_KEYS) & set(raw):  # the form for tests
         entry = check_keys(raw, _DEVICE_KEYS, where)
         if "path" not in entry:
             raise PlumblineError("%s: 'path' is missing" % where)

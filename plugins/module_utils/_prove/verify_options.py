@@ -7,10 +7,10 @@ host is planned, and not when it has been built.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_keys, choice, kind, strings
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, choice, kind, strings
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import Faults, PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.kept_proof import ACCEPTANCES
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS
 
@@ -46,19 +46,30 @@ class Verify(NamedTuple):
 
 
 def read_verify(raw: Any) -> Verify:
-    """Read ``plumbline_verify``. Raises PlumblineError naming the first thing that is wrong, and where it stands."""
-    entry = check_keys(raw, _KEYS, "plumbline_verify")
-    fetch = entry.get("fetch", "")
-    if not isinstance(fetch, str):
-        raise PlumblineError("plumbline_verify.fetch: found %s; wanted a directory of the controller, or nothing" % kind(fetch))
-    return Verify(
-        policy=choice(entry.get("policy", "unproven"), POLICIES, "plumbline_verify.policy"),
-        inconclusive=choice(entry.get("inconclusive", "fail"), INCONCLUSIVE, "plumbline_verify.inconclusive"),
-        fetch=fetch,
-        show=choice(entry.get("show", "full"), SHOW, "plumbline_verify.show"),
-        accept=tuple(choice(one, tuple(ACCEPTANCES), "plumbline_verify.accept") for one in strings(entry.get("accept", []), "plumbline_verify.accept")),
-        measures={measure: _read_options(measure, entry.get(measure, {})) for measure in MEASUREMENTS if entry.get(measure) is not False},
+    """Read ``plumbline_verify``. Raises PlumblineError naming all that is wrong, and where it stands."""
+    faults = Faults()
+    entry = check_entry(raw, _KEYS, (), "plumbline_verify", faults)
+    no_words: List[str] = []
+    words = faults.take(no_words, strings, entry.get("accept", []), "plumbline_verify.accept")
+    no_options: Dict[str, Any] = {}
+    verify = Verify(
+        policy=faults.take("", choice, entry.get("policy", "unproven"), POLICIES, "plumbline_verify.policy"),
+        inconclusive=faults.take("", choice, entry.get("inconclusive", "fail"), INCONCLUSIVE, "plumbline_verify.inconclusive"),
+        fetch=faults.take("", _read_fetch, entry.get("fetch", "")),
+        show=faults.take("", choice, entry.get("show", "full"), SHOW, "plumbline_verify.show"),
+        accept=tuple(faults.take("", choice, word, tuple(ACCEPTANCES), "plumbline_verify.accept") for word in words),
+        measures={
+            measure: faults.take(no_options, _read_options, measure, entry.get(measure, {})) for measure in MEASUREMENTS if entry.get(measure) is not False
+        },
     )
+    faults.tell()
+    return verify
+
+
+def _read_fetch(raw: Any) -> str:
+    if not isinstance(raw, str):
+        raise PlumblineError("plumbline_verify.fetch: found %s; wanted a directory of the controller, or nothing" % kind(raw))
+    return raw
 
 
 def _read_options(measure: str, raw: Any) -> Dict[str, Any]:
@@ -67,15 +78,11 @@ def _read_options(measure: str, raw: Any) -> Dict[str, Any]:
         return {}
     where = "plumbline_verify." + measure
     arguments, read, target = MEASUREMENTS[measure][:3]
-    given = check_keys(raw, tuple(arguments), where)
-    for key, value in given.items():
-        wanted, words = _TYPES[arguments[key]["type"]]
-        if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-            raise PlumblineError("%s.%s: found %s; wanted %s" % (where, key, kind(value), words))
-        inner, words = _TYPES[arguments[key].get("elements", "str")]
-        strange = [one for one in value if not isinstance(one, inner)] if isinstance(value, list) else []
-        if strange:
-            raise PlumblineError("%s.%s: found %s in it; wanted %s" % (where, key, kind(strange[0]), words))
+    faults = Faults()
+    given = dict(check_entry(raw, tuple(arguments), (), where, faults))
+    for key in [key for key in given if key in arguments]:
+        faults.take(None, _check_type, given[key], arguments[key], "%s.%s" % (where, key))
+    faults.tell()
     params = {key: argument.get("default") for key, argument in arguments.items()}
     try:
         read({**params, **given, **target})
@@ -84,3 +91,13 @@ def _read_options(measure: str, raw: Any) -> Dict[str, Any]:
     except OverflowError as fault:  # YAML takes a whole number of any length
         raise PlumblineError("%s: a number in it is larger than anything that is measured" % where) from fault
     return given
+
+
+def _check_type(value: Any, argument: Mapping[str, Any], where: str) -> None:
+    wanted, words = _TYPES[argument["type"]]
+    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+        raise PlumblineError("%s: found %s; wanted %s" % (where, kind(value), words))
+    inner, words = _TYPES[argument.get("elements", "str")]
+    strange = [one for one in value if not isinstance(one, inner)] if isinstance(value, list) else []
+    if strange:
+        raise PlumblineError("%s: found %s in it; wanted %s" % (where, kind(strange[0]), words))

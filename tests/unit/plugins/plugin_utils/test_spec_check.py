@@ -32,8 +32,44 @@ CASES = [
     ({"plumbline_health": {"endurance": [{"model": "M"}]}}, ["plumbline_health: missing required arguments: terabytes_written"]),
     ({"plumbline_monitor": {"interval": 0}}, ["plumbline_monitor.interval: 0; wanted 1 to 1440 minutes"]),
     ({"plumbline_monitor": {"mail": "a b"}}, ["plumbline_monitor.mail: 'a b'"]),
-    ({"plumbline_monitor": {"mial": "x"}}, ["plumbline_monitor.mial"]),
-    ({"plumbline_audit": {"directory": {}, "titel": "x"}}, ["plumbline_audit.titel"]),
+    ({"plumbline_monitor": {"mial": "x"}}, ["plumbline_monitor: unknown key 'mial' (did you mean 'mail'?); valid keys: state, "]),
+    (
+        {"plumbline_audit": {"titel": "x", "directry": "y"}},
+        ["plumbline_audit: unknown key 'titel' (did you mean 'title'?)", "plumbline_audit: unknown key 'directry' (did you mean 'directory'?)"],
+    ),
+    (
+        {"plumbline_steady_state": {"drives": [{**DRIVE, "seriel": 1}, 3], "dept": 1}},
+        [
+            "plumbline_steady_state: unknown key 'dept' (did you mean 'depth'?)",
+            "plumbline_steady_state.drives[0]: unknown key 'seriel' (did you mean 'serial'?)",
+            "plumbline_steady_state.drives[1]: found a number; wanted a mapping",
+        ],
+    ),
+    ({"plumbline_steady_state": {"drives": DRIVE}}, ["plumbline_steady_state.drives: found a mapping; wanted a list"]),
+    (
+        {
+            "plumbline_verify": {
+                "polcy": "always",
+                "show": "x",
+                "accept": ["a", "b"],
+                "throughput": {"min_shares": 1, "span": 3},
+                "sync_latency": {"min_ops": 5},
+            }
+        },
+        [
+            "plumbline_verify: unknown key 'polcy' (did you mean 'policy'?)",
+            "plumbline_verify.show: 'x' is not known",
+            "plumbline_verify.accept: 'a' is not known",
+            "plumbline_verify.accept: 'b' is not known",
+            "plumbline_verify.throughput: unknown key 'min_shares' (did you mean 'min_share'?)",
+            "plumbline_verify.throughput.span: found a number; wanted a string",
+            "plumbline_verify.sync_latency.min_ops: found a number; wanted a mapping",
+        ],
+    ),
+    (
+        {"plumbline_stacks": [{**STACK, "devices": [{"name": "a"}, 5, "b"]}]},
+        ["plumbline_stacks[pgdata].devices[0]: found a mapping; wanted a name", "plumbline_stacks[pgdata].devices[1]: found a number; wanted a name"],
+    ),
     ({"plumbline_install": []}, ["plumbline_install: argument"]),
     ({"plumbline_acceptance": {"blocks": 1, "cells": ["nope"]}}, ["plumbline_acceptance.cells: there is no cell 'nope'", "plumbline_acceptance.blocks: 1;"]),
     (

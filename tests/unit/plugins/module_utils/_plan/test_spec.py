@@ -119,7 +119,8 @@ BAD = [
         ".devices: found a string; wanted a list of names below /dev/disk/by-id, or a "
         "selector with model, min_size, max_size, count"
     )),
-    (stack(devices=[1, 2]), S + ".devices[0]: found a number; wanted a name below /dev/disk/by-id"),
+    (stack(devices=[1, 2]), S + ".devices[0]: found a number; wanted a name below /dev/disk/by-id" + more(1, S + ".devices[1]")),
+    (stack(devices=[{"name": "a"}, "b"]), S + ".devices[0]: found a mapping; wanted a name below /dev/disk/by-id"),
     (stack(devices=["a/b", "c"]), S + ".devices[0]: 'a/b' does not name a device; wanted a name below /dev/disk/by-id, such as nvme-MODEL_SERIAL"),
     (stack(devices=["a", "../sda"]), S + ".devices[1]: '../sda' does not name a device; wanted a name below /dev/disk/by-id, such as nvme-MODEL_SERIAL"),
     (stack(devices=["", "b"]), S + ".devices[0]: '' does not name a device; wanted a name below /dev/disk/by-id, such as nvme-MODEL_SERIAL"),
