@@ -37,6 +37,9 @@ UNCHECKED = {
 # Scripts that a person types on a host, and that no test of the lab follows: the first line of each, and why.
 ON_A_HOST = {
     ("docs/docsite/rst/guide_first_run.rst", "# mkdir -p /etc/postgresql-common/createcluster.d"): "the scenario database does the same with its own paths",
+    ("docs/docsite/rst/guide_first_run.rst", "# pg_createcluster --datadir /data01/main 15 main -- --waldir=/data02/main"): (
+        "the scenario database does the same with its own paths"
+    ),
     ("docs/docsite/rst/guide_flow.rst", "systemctl --failed                                  # mounts and services that did not come"): (
         "a list of ways to look; test_late_disk.py and the scenario database boot the machine"
     ),
