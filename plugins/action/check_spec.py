@@ -17,7 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import fai
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import check_facts, host_of, print_report
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.spec_check import check_spec, spec_lines
 
-ARGUMENTS: dict[str, Any] = {}
+ARGUMENTS: dict[str, Any] = {"variables": {"type": "list", "elements": "str", "default": []}}
 
 
 class ActionModule(ActionBase):
@@ -30,24 +30,25 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         super().run(tmp, task_vars)
-        self.validate_argument_spec(ARGUMENTS)
-        variables, broken = self._rendered(task_vars or {})
+        wanted = self.validate_argument_spec(ARGUMENTS)[1]["variables"]
+        variables, broken = self._rendered(task_vars or {}, wanted)
         try:
             check_facts(task_vars)
-            stacks = check_spec(variables)
+            stacks = check_spec(variables, [name for name in _public(task_vars) if wanted and name not in wanted])
             if broken:
                 raise several("", broken)
         except PlumblineError as fault:
             found = [line for line in fault.reasons or [fault.msg] if line not in broken]
             return failure(several("", [*broken, *found]))
-        lines = spec_lines(stacks, variables)
-        print_report(self._display, host_of(task_vars), lines)
+        lines = [] if wanted else spec_lines(stacks, variables)  # a role that asks goes on to its own report
+        if lines:
+            print_report(self._display, host_of(task_vars), lines)
         return {"changed": False, "report": lines}
 
-    def _rendered(self, task_vars: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    def _rendered(self, task_vars: dict[str, Any], wanted: list[str]) -> tuple[dict[str, Any], list[str]]:
         """The public variables without their templates, and what is wrong with those that no value could be made of."""
         variables, broken = {}, []
-        for name in sorted(name for name in task_vars if name.startswith("plumbline_")):
+        for name in [name for name in _public(task_vars) if name in wanted or not wanted]:
             try:
                 variables[name] = plain(self._templar.template(task_vars[name]))
             except AnsibleError as fault:
@@ -55,3 +56,7 @@ class ActionModule(ActionBase):
             except (TypeError, ValueError, RecursionError) as fault:
                 raise AnsibleActionFail(f"{name}: {fault}; wanted what YAML can say") from fault
         return variables, broken
+
+
+def _public(task_vars: dict[str, Any] | None) -> list[str]:
+    return sorted(name for name in task_vars or {} if name.startswith("plumbline_"))

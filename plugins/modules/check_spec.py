@@ -16,6 +16,14 @@ description:
   - The variables are read by the same code that reads them in a real run. Whether the disks are there, unused and large enough can only be said by the
     host. Use check mode of the playbook C(plumbline.ssd.provision_db_storage) for that.
   - The playbook C(plumbline.ssd.check_spec) runs this for all hosts.
+options:
+  variables:
+    description:
+      - The variables whose values are checked, for roles that read no others. Of all others the names alone are checked, and nothing is printed if there is
+        no mistake. All values are checked if it is not given.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - plumbline.ssd.attributes.controller
 attributes:
@@ -33,6 +41,10 @@ author:
 EXAMPLES = r"""
 - name: Check what the inventory asks for
   plumbline.ssd.check_spec:
+
+- name: Check what one role reads
+  plumbline.ssd.check_spec:
+    variables: [plumbline_steady_state]
 """
 
 RETURN = r"""
@@ -43,7 +55,7 @@ reasons:
   elements: str
   sample: ["plumbline_stacks[0]: unknown key 'layot' (did you mean 'layout'?); valid keys: name, devices, layout"]
 report:
-  description: What is asked for, in lines for people. They are printed below the name of the host.
+  description: What is asked for, in lines for people. They are printed below the name of the host. Empty with O(variables).
   returned: success
   type: list
   elements: str

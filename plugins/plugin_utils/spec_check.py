@@ -6,13 +6,13 @@ from __future__ import annotations
 import functools
 import glob
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import health_call
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, kind
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import check_entry, check_keys, kind
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import Faults, PlumblineError, several
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import options as acceptance
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import request as steady_state
@@ -28,9 +28,12 @@ Variables = Mapping[str, Any]
 _KINDS: Mapping[str, tuple[type, str]] = {"dict": (dict, "a mapping"), "list": (list, "a list")}
 
 
-def check_spec(variables: Variables) -> list[Stack]:
-    """The stacks that are asked for. *variables*: all whose names begin with plumbline_, without templates. Raises PlumblineError with all mistakes."""
+def check_spec(variables: Variables, others: Sequence[str] = ()) -> list[Stack]:
+    """The stacks that are asked for. *variables*: those whose names begin with plumbline_, without templates; of *others* the names alone are checked.
+    Raises PlumblineError with all mistakes."""
     faults = Faults()
+    for name in others:
+        faults.take(None, check_variables, [name])
     none: list[Stack] = []
     stacks = none
     for name, value in variables.items():
@@ -128,6 +131,9 @@ def _check_acceptance(value: Variables, variables: Variables, faults: Faults) ->
             faults.lines.append(f"{key}: names {', '.join(strange)}; wanted names out of plumbline_acceptance_devices: {', '.join(map(str, known)) or 'none'}")
     shared = {key: given for key, given in value.items() if key not in of_drives}
     spec = {**acceptance.ARGUMENTS, "incumbent": {"type": "str", "default": ""}}
+    keys = ("serial", "terabytes_written", "accept_wear")
+    for name, own in of_drives["writes"].items():
+        faults.take(None, check_keys, own, keys, f"writes.{name}")
     for device in known or [""]:
         own = of_drives["writes"].get(device)
         steady = of_drives["steady"].get(device)

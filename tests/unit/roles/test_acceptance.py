@@ -29,6 +29,13 @@ def result(verdict):
 
 
 BROKEN = {"failed": True, "msg": "fio is not on this host"}
+# What steady_state returned for a drive.
+STEADY = {
+    "verdict": "pass",
+    "pattern": "4 KiB, random writes",
+    "windows": [{"first_fills": 0, "last_fills": 20}],
+    "series": {"fills": list(range(1, 21)), "iops": [9000 + number for number in range(20)]},
+}
 # A host each: its answers, its devices, plumbline_acceptance, and whether the play ends well for it.
 CASES = {
     "sound/1": ([result("pass")], ["/dev/sdb"], {}, True),
@@ -42,12 +49,13 @@ CASES = {
     "written": (
         [result("pass"), result("pass")],
         ["/dev/sdb", "/dev/sdc"],
-        {"writes": {"/dev/sdb": {"serial": "S1", "terabytes_written": 700}}, "steady": {"/dev/sdb": {"verdict": "pass"}}},
+        {"writes": {"/dev/sdb": {"serial": "S1", "terabytes_written": 700}}, "steady": {"/dev/sdb": STEADY}},
         True,
     ),
     "none": ([], [], {}, True),
     "mistyped": ([], ["/dev/sdb"], {"incumbant": "/dev/sda"}, False),
     "mistyped_key_of_a_drive": ([], ["/dev/sdb"], {"writes": {"/dev/sdb": {"serail": "S1"}}}, False),
+    "mistyped_list": ([], "/dev/sdb", {}, False),
     "mistyped_drive": ([], ["/dev/sdb"], {"writes": {"/dev/sdc": {"serial": "S1"}}}, False),
     "lying": ([result("perfect")], ["/dev/sdb"], {}, False),
 }
@@ -97,7 +105,7 @@ def test_each_drive_is_called_once_with_the_options(played):
     }, said
     assert calls["sound/1"] == [["acceptance", {"device": "/dev/sdb", "writes": False, **OPTIONS}]]
     assert calls["slow"] == [["acceptance", {"device": "/dev/sdb", "writes": False}]]
-    written = {"device": "/dev/sdb", "writes": True, "serial": "S1", "terabytes_written": 700, "steady": {"verdict": "pass"}}
+    written = {"device": "/dev/sdb", "writes": True, "serial": "S1", "terabytes_written": 700, "steady": STEADY}
     assert calls["written"] == [["acceptance", written], ["acceptance", {"device": "/dev/sdc", "writes": False}]]
 
 

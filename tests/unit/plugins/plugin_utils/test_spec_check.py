@@ -78,6 +78,10 @@ CASES = [
     ),
     ({"plumbline_acceptance_devices": ["a"], "plumbline_acceptance": {"writes": {"a": {}}}}, ["plumbline_acceptance.writes: they destroy"]),
     (
+        {"plumbline_acceptance_devices": ["a"], "plumbline_acceptance": {"writes": {"a": {"serial": "S", "accept_wear": True, "serail": "S"}}}},
+        ["plumbline_acceptance.writes.a: unknown key 'serail' (did you mean 'serial'?)"],
+    ),
+    (
         {"plumbline_acceptance_devices": {}, "plumbline_acceptance": {"blocks": 2}},
         ["plumbline_acceptance_devices: found a mapping", "plumbline_acceptance.blocks: 2;"],
     ),
@@ -119,7 +123,8 @@ def test_each_variable_of_the_roles_is_declared_by_one():
 
 
 def test_documented_options_are_those_that_are_taken():
-    assert yaml.safe_load(documented.DOCUMENTATION).get("options", {}) == action.ARGUMENTS == {}
+    options = yaml.safe_load(documented.DOCUMENTATION)["options"]
+    assert {name: {key: value for key, value in option.items() if key != "description"} for name, option in options.items()} == action.ARGUMENTS
 
 
 def test_hosts_are_checked_and_none_is_asked(tmp_path):
@@ -139,5 +144,13 @@ def test_hosts_are_checked_and_none_is_asked(tmp_path):
     assert code != 0 and "did you mean 'never'" in output and "did you mean '100GiB'" in output
     code, output = run("never", "one")
     assert code == 0 and "pgdata: striped, 2 devices; data on /data01" in output
+    tasks[0]["plumbline.ssd.check_spec"] = {"variables": ["plumbline_verify"]}
+    code, output = run("never", "two")
+    assert code == 0 and "no mistake" not in output
+    tasks[0]["vars"]["plumbline_steadystate"] = {}
+    code, output = run("nevr", "two")
+    assert code != 0 and "did you mean 'plumbline_steady_state'" in output and "did you mean 'never'" in output and "100GiB" not in output
+    del tasks[0]["vars"]["plumbline_steadystate"]
+    tasks[0]["plumbline.ssd.check_spec"] = None
     code, output = run("{{ nowhere }}", "one")
     assert code != 0 and "plumbline_verify: its template gives no value" in output
