@@ -93,12 +93,17 @@ def guard_one_ssd(seen: Observation, node: Node) -> List[Reason]:
     return [Reason("twin", text, "a stripe over both would be one over itself; let the kernel join them (nvme_core.multipath=Y), or unplug one path")]
 
 
+# What nobody can unmount, and nobody should.
+_OF_THE_SYSTEM = frozenset(["/", "/boot", "/boot/efi", "/usr", "/var"])
+
+
 def guard_mounted(seen: Observation, node: Node) -> List[Reason]:
     reasons = []
     for one in seen.tree(node.devno):
         for mount in seen.mounted(one.devno):
             where = "" if mount.here else " in another mount namespace"
-            reasons.append(Reason("mounted", "%s is mounted on %s%s" % (one.name, mount.target, where), "unmount it if it may be used"))
+            remedy = "the running system is on it; name another device" if mount.target in _OF_THE_SYSTEM else "unmount it if it may be used"
+            reasons.append(Reason("mounted", "%s is mounted on %s%s" % (one.name, mount.target, where), remedy))
         if one.devno in seen.members and not seen.mounted(one.devno):  # the kernel lists them while it is mounted, wherever that is
             text = "%s is one of %d devices of a filesystem that the kernel has in use" % (one.name, len(seen.members[one.devno]))
             reasons.append(Reason("mounted", text, "unmount that filesystem if it may be used"))

@@ -537,6 +537,7 @@ NAME = "pgdata: device nvme0n1 (SER0000): "
         (damaged_gpt, NAME + "it carries a GPT partition table, empty (the GPT header's checksum is wrong) [table]" + ERASE),
         (protective, NAME + "it carries a protective MBR partition table, empty [table]" + ERASE),
         (mounted_disk, NAME + "nvme0n1 is mounted on /old [mounted]; unmount it if it may be used"),
+        (lambda host: host.mount("259:0", "/"), NAME + "nvme0n1 is mounted on / [mounted]; the running system is on it; name another device"),
         (mounted_elsewhere, NAME + "nvme0n1 is mounted on /old in another mount namespace [mounted]; unmount it if it may be used"),
         (swap, NAME + "nvme0n1 is in use as swap [swap]; swapoff it if it may be used"),
         (busy, NAME + "it cannot be opened alone: in use by the kernel or another program [busy]; find the program that has it open, for example with lsof"),
