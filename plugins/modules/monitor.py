@@ -192,6 +192,7 @@ def texts_of(module):
     if params["smartd"]:
         lines, warnings = smartd_lines(params)
         if lines:
+            install.check_not_masked()
             install.prove_smartd(runner(module), smartd, unit_files.smartd_text(lines, params["mail"], install.alert_program(), proof=True))
             texts[install.smartd_conf()] = unit_files.smartd_text(lines, params["mail"], install.alert_program())
         else:

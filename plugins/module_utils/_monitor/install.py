@@ -161,7 +161,7 @@ def read_now(run: Runner) -> List[str]:
 
 def _tell_smartd(run: Runner, record: _Record, watching: bool, first: bool, warnings: List[str]) -> _Record:
     """smartd reads its new configuration. Returns the record with what had to be done to its unit. *first*: the configuration was not ours yet."""
-    unit = next((one for one in _SMARTD_UNITS if any(os.path.exists(os.path.join(home, one)) for home in _UNIT_HOMES)), "")
+    unit, _masked = _smartd_unit()
     if not unit:
         warnings.append("smartd has no systemd unit here: start it by your own means")
         return record
@@ -182,6 +182,20 @@ def _tell_smartd(run: Runner, record: _Record, watching: bool, first: bool, warn
     if not _is_active(run, unit):
         warnings.append("%s does not run: a condition of its unit is not met on this host (systemctl status %s)" % (unit, unit))
     return record
+
+
+def _smartd_unit() -> Tuple[str, bool]:
+    """(smartd's unit on this host, or none; whether it is masked: a link to /dev/null, systemd.unit(5))."""
+    found = [(one, os.path.join(home, one)) for one in _SMARTD_UNITS for home in _UNIT_HOMES if os.path.exists(os.path.join(home, one))]
+    return (found[0][0], os.path.realpath(found[0][1]) == os.devnull) if found else ("", False)
+
+
+def check_not_masked() -> None:
+    """Raise PlumblineError where systemd would not start smartd: before anything is written, and with the ways out."""
+    unit, masked = _smartd_unit()
+    if masked:
+        ways = "unmask it (systemctl unmask %s), or set smartd: false" % unit
+        raise PlumblineError("smartd: its unit %s is masked on this host, and nothing was written; %s" % (unit, ways))
 
 
 def _is_active(run: Runner, unit: str) -> bool:

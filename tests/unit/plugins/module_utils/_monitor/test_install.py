@@ -232,3 +232,12 @@ def test_while_a_run_has_the_host_the_last_metrics_stay(tmp_path, monkeypatch):
     (tmp_path / "out.prom").write_text("as it was\n")
     monkeypatch.setattr(program, "peek", lambda run: (None, "another run is at work"))
     assert program.main([str(settings)]) == 0 and (tmp_path / "out.prom").read_text() == "as it was\n"
+
+
+def test_a_masked_smartd_is_told_with_the_way_out(host):
+    install.check_not_masked()
+    (host.root / "units/smartmontools.service").unlink()
+    install.check_not_masked()
+    os.symlink("/dev/null", str(host.root / "units/smartmontools.service"))
+    with pytest.raises(PlumblineError, match=r"smartmontools.service is masked .*systemctl unmask smartmontools.service\), or set smartd: false"):
+        install.check_not_masked()
