@@ -10,23 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleError
-from ansible.plugins.action import ActionBase
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, several
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import plain
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import failure
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import check_facts, host_of, print_report
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ControllerAction, check_facts, host_of, print_report
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.spec_check import check_spec, spec_lines
 
 ARGUMENTS: dict[str, Any] = {"variables": {"type": "list", "elements": "str", "default": []}}
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Needs no connection."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         super().run(tmp, task_vars)

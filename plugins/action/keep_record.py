@@ -14,12 +14,11 @@ import time
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import absolute, file_name, prove_folder, write_whole
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import OF_A_FAILURE, as_data
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.record_file import LARGEST, parse_record
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import check_facts, host_of, print_report
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ControllerAction, check_facts, host_of, print_report
 
 ARGUMENTS = {
     "directory": {"type": "path", "required": True},
@@ -29,13 +28,8 @@ ARGUMENTS = {
 }
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Needs a connection only for a file of the host."""
-
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         super().run(tmp, task_vars)

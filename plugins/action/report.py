@@ -14,14 +14,13 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.text.converters import to_text
-from ansible.plugins.action import ActionBase
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import absolute, hosts_of, write_whole
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.build import FORMATS, host_of_file, is_proof, merge, of_proof, render
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import make_fleet
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import UNREADABLE
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.summary import report_lines
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.record_file import LARGEST, parse_record
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import print_report
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ControllerAction, print_report
 
 ARGUMENTS = {
     "records": {"type": "list", "elements": "dict", "default": []},
@@ -127,13 +126,9 @@ def write(path: str, content: bytes) -> None:
         raise AnsibleActionFail(f"{path}: {fault.strerror}; wanted a place that can be written") from fault
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerAction):
     """Needs no connection: all that it does is on the controller."""
 
-    TRANSFERS_FILES = False
-    _requires_connection = False
-    _supports_check_mode = True
-    _supports_async = False
     _supports_diff = True
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:

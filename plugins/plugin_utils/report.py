@@ -44,6 +44,15 @@ def check_facts(task_vars):
         )
 
 
+class ControllerAction(ActionBase):
+    """Runs on the controller, and needs no connection for that."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+    _supports_async = False
+
+
 class HostAction(ActionBase):
     """Passes the task to the module, and takes what it returns for data."""
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import binascii
 import json
 import os
 import re
@@ -13,11 +12,13 @@ from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import make_private, replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Reading
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.erasures import slug
 
 DIRECTORY = "/var/lib/plumbline/health"
 MAX_READINGS = 400
 MAX_BYTES = 1 << 20
 EVERY_SECONDS = 86400
+_LONGEST_NAME = 200
 _PLAIN = re.compile(r"([0-9A-Za-z. -]+/)?[0-9A-Za-z.-]+")  # a WWID, or model/serial
 # Counters that fall only where another drive answers, or this one was set back.
 _RISING = (
@@ -40,10 +41,8 @@ def path_of_drive(key: str) -> str:
     No two drives have one file: a name that is not plain gets the checksum of the whole.
     """
     key = key.partition(":")[2]
-    name = re.sub(r"[^0-9A-Za-z.-]", "_", key)[:200]
-    if len(key) > len(name) or not _PLAIN.fullmatch(key):
-        name += "-%08x" % (binascii.crc32(key.encode("utf-8", "surrogateescape")) & 0xFFFFFFFF)
-    return "%s/%s.jsonl" % (DIRECTORY, name)
+    plain = len(key) <= _LONGEST_NAME and _PLAIN.fullmatch(key)
+    return "%s/%s.jsonl" % (DIRECTORY, re.sub("[ /]", "_", key) if plain else slug(key))
 
 
 def parse_readings(text: str) -> Tuple[Reading, ...]:
