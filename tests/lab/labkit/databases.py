@@ -30,7 +30,7 @@ class Postgres:
 
     def remove(self) -> None:
         """What is left of it outside its volume."""
-        self.harness.run(f"systemctl stop {self.unit}; rm -rf /etc/postgresql/{self.version} /etc/systemd/system/{self.unit}.d; systemctl daemon-reload")
+        self.harness.run(f"systemctl stop {self.unit}; rm -rf /etc/postgresql/{self.version} /etc/systemd/system/{self.unit}.d; systemctl daemon-reload; sync")
 
     def sql(self, command: str, database: str = "postgres") -> str:
         """The rows of a statement."""

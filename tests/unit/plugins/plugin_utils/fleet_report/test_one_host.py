@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 import tracemalloc
@@ -97,10 +98,11 @@ def test_reasons_are_compared_in_linear_time():
         measured = [record.Measured("throughput", "s/data", "error", tuple(f"{one} is late" for one in range(count)), {})]
         modules = {"stack_proof": [{"proofs": [proof]}], "stack_plan": []}
         best = 1e9
-        for _turn in range(3):
-            began = time.perf_counter()
+        for _turn in range(5):
+            gc.collect()
+            began = time.thread_time()  # of the CPU: what runs beside it does not count
             assert len(record.of_proof(modules, measured)) == count
-            best = min(best, time.perf_counter() - began)
+            best = min(best, time.thread_time() - began)
         return best
 
     assert seconds(9600) < 150 * seconds(300)
