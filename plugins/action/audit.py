@@ -3,7 +3,10 @@
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs on the controller, beside M(plumbline.ssd.audit): it keeps there what was read, also that a host was not reached or could not be read."""
+"""Runs on the controller: M(plumbline.ssd.audit) reads the host, and the result is made here, in plugin_utils/views.py.
+
+It keeps on the controller what was read, also that a host was not reached or could not be read.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ import time
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import absolute, file_name, prove_folder, write_whole
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import HostAction, host_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ViewAction, host_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.views import audit
 
 PARTS = ("device_info", "stack_info", "drive_health", "stack_plan")
 
@@ -24,10 +28,10 @@ def record_of(host, now, result):
     return {"host": host, "time": now, **(parts or {"stack_info": {"failed": True, "msg": str(result.get("msg", "it returned nothing"))}})}
 
 
-class ActionModule(HostAction):
-    """Everything but the record is the module's."""
+class ActionModule(ViewAction):
+    """Everything but the record is the view's."""
 
-    _supports_async = False
+    view = staticmethod(audit)
 
     def run(self, tmp=None, task_vars=None):
         host = host_of(task_vars)

@@ -12,7 +12,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, several
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import plain
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import failure
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.reading import failure
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ControllerAction, check_facts, host_of, print_report
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.spec_check import check_spec, spec_lines
 

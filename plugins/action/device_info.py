@@ -3,15 +3,20 @@
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs on the controller, beside M(plumbline.ssd.device_info): what the host returns is data."""
+"""Runs on the controller: M(plumbline.ssd.device_info) reads the host, and the result is made here, in plugin_utils/views.py."""
 
 from __future__ import annotations
 
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ReportingAction
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ViewAction, host_of, print_report
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.views import device_info
 
 
-class ActionModule(ReportingAction):
+class ActionModule(ViewAction):
     """Prints the disks as a spec names them; all else about them is in the result."""
 
-    def report_of(self, result):
-        return result.get("names")
+    view = staticmethod(device_info)
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        print_report(self._display, host_of(task_vars), result.get("names"))
+        return result

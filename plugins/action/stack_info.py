@@ -3,12 +3,15 @@
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs on the controller, beside M(plumbline.ssd.stack_info): what the host returns is data."""
+"""Runs on the controller: M(plumbline.ssd.stack_info) reads the host, and the result is made here, in plugin_utils/views.py."""
 
 from __future__ import annotations
 
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import HostAction
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ViewAction
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.views import stack_info
 
 
-class ActionModule(HostAction):
-    """All of it is the module's."""
+class ActionModule(ViewAction):
+    """Prints nothing of its own."""
+
+    view = staticmethod(stack_info)

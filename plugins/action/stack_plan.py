@@ -82,20 +82,6 @@ def _user():
         return str(os.getuid())
 
 
-# What Python 3.6 says of a module of ours, and of most of Ansible's own.
-_TOO_OLD = "future feature annotations is not defined"
-_NEWER = (
-    "the Python that Ansible uses on this host is older than 3.7; set ansible_python_interpreter to a newer one, for example /usr/bin/python3.11"
-    " (dnf install python3.11)"
-)
-
-
-def explained(result):
-    """A result whose failure is that the host's Python is too old says so in one line."""
-    words = " ".join(str(result.get(key, "")) for key in ("msg", "module_stderr", "module_stdout", "exception"))
-    return {"failed": True, "changed": False, "msg": _NEWER} if result.get("failed") and _TOO_OLD in words else result
-
-
 class ActionModule(HostAction):
     """Fills in who asks, if a lease is asked for, and prints the report if the task judges what stands.
 
@@ -139,6 +125,6 @@ class ActionModule(HostAction):
     def _plan(self, arguments, task_vars):
         def call(module, args):
             other = {} if module == "stack_plan" else {"module_name": f"plumbline.ssd.{module}"}
-            return explained(super(ActionModule, self).ask(task_vars, args, **other))
+            return super(ActionModule, self).ask(task_vars, args, **other)
 
         return plan_host(call, arguments, self._task.check_mode)

@@ -30,6 +30,9 @@ options:
         unreachable gets a record that says so.
       - Without it nothing is written.
     type: path
+  questions:
+    description: What the host is asked, from O(stacks). The controller fills it in.
+    type: dict
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -78,36 +81,46 @@ stack_plan:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.audit_call import audit_host
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import OPTIONS, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import AUDIT_OPTIONS, read_health, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.reading_call import pack_reading, read_questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.read_for_plan import read_for_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
+
+
+def part(read):
+    """What *read* returns, or its failure as a part of the result: the other part is read all the same."""
+    try:
+        return read()
+    except PlumblineError as fault:
+        return {"failed": True, "msg": fault.msg, "reasons": fault.reasons}
 
 
 def main():
-    module = AnsibleModule(
-        argument_spec={
-            "stacks": {"type": "list", "elements": "dict", "default": []},
-            "verify": {"type": "dict"},
-            "record": {"type": "path"},
-            **OPTIONS,
-        },
-        supports_check_mode=True,
-    )
+    """Reads the host. The action plugin of the same name makes the result on the controller: see plugin_utils/views.py."""
+    module = AnsibleModule(argument_spec={**AUDIT_OPTIONS, "questions": {"type": "dict"}}, supports_check_mode=True)
     params = module.params
+
+    def drives():
+        nodes, _names = find_disks([], True)
+        _lease, held = peek(Run())
+        means = DriveMeans(module.get_bin_path, params["timeout"], held)
+        return read_health(means, nodes, params, known, everything=True, keep=False).result
+
+    def storage():
+        return {"answer": pack_reading(read_for_plan(runner(module), asked))}
+
     try:
         need_root()
-        now = int(time.time())
-        read_options(params, now)
-        stacks = read_stacks(params["stacks"]) if params["stacks"] else []
-        verify = None if params["verify"] is None else read_verify(params["verify"])
-        parts = audit_host(runner(module), module.get_bin_path, params, stacks, verify, now)
+        if params["questions"] is None:
+            raise PlumblineError("the audit is made on the controller, by the action plugin of this module; call plumbline.ssd.audit in a task")
+        known, asked = read_options(params, int(time.time())), read_questions(params["questions"])
     except PlumblineError as fault:
         exit_refused(module, fault)
-    exit_success(module, changed=False, **parts)
+    exit_success(module, changed=False, drive_health=part(drives), storage=part(storage))
 
 
 if __name__ == "__main__":

@@ -169,28 +169,23 @@ report:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.reading_call import packed_disks
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.missing_devices import missing_devices
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.device_table import device_result
 
 
 def main():
+    """Reads the host. The action plugin of the same name makes the result on the controller: see plugin_utils/views.py."""
     module = AnsibleModule(
         argument_spec={"devices": {"type": "list", "elements": "str", "default": []}},
         supports_check_mode=True,
     )
-    asked = [device_path(name) for name in module.params["devices"]]
     try:
         need_root()
-        seen = observe(runner(module), Questions(devices=tuple((path, "") for path in asked), everything=not asked, prove=False))
-        missing_devices(seen, asked, whole=True)
+        answer = packed_disks(runner(module), module.params["devices"], whole=True)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    exit_success(module, changed=False, **device_result(seen, bool(asked)))
+    exit_success(module, changed=False, answer=answer)
 
 
 if __name__ == "__main__":

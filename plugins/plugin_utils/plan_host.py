@@ -7,27 +7,21 @@ Where steps remain and a lease is asked for, a second call takes the lease.
 
 from __future__ import annotations
 
-import os
-import traceback
 from collections.abc import Mapping
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import printable_result, refused_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import printable_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_options import PLAN_OPTIONS
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import fault_of, filesystems_of, plan_reading, questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import kind
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.unpacking import unpack
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables, read_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.health_gate import read_gate
 from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.duration import duration_lines
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import OF_A_FAILURE, as_data, plain
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.sound_reading import check_reading
-
-_NO_READING = "what the host returned is no reading of this release: "
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.reading import failure, made_of_reading, unpacked
 
 
 class Failed(Exception):
@@ -70,10 +64,6 @@ def _of_wrong_type(arguments):
             if not isinstance(entry, Mapping):
                 return f"plumbline_{name}[{number}]: found {kind(entry)}; wanted a mapping with name, devices and volumes"
     return ""
-
-
-def failure(fault, **more):
-    return {"failed": True, "changed": False, **refused_result(fault, more)}
 
 
 class _Planner:
@@ -130,9 +120,9 @@ class _Planner:
     def _read(self):
         """Have the host read, and plan. Returns (the plan as a result, the lease as it was)."""
         asked = questions(self.stacks, verify=self.verify is not None, health=self.gate != "off")
-        answer = _unpacked(self._ask(plain(asked._asdict()) if self.stacks else None))
+        answer = unpacked(self._ask(plain(asked._asdict()) if self.stacks else None))
         try:
-            result, warnings = _planned(answer.reading, self.stacks, self.params["through"], self.verify, self.refused, self.gate)
+            result, warnings = made_of_reading(_planned, answer.reading, self.stacks, self.params["through"], self.verify, self.refused, self.gate)
         except PlumblineError as fault:
             if answer.held:
                 held = NOTHING_WRITTEN + answer.held
@@ -168,33 +158,10 @@ class _Planner:
         return bool(self.run and self._call("run_lease", {"run": self.run}).get("released"))
 
 
-def _unpacked(text):
-    """What a host answered. Raises PlumblineError for what is none, or does not fit together."""
-    if not isinstance(text, str):
-        raise PlumblineError(_NO_READING + "it has no answer; wanted the module of the same release as on the controller")
-    try:
-        answer = unpack(PlanAnswer, text)
-    except ValueError as fault:
-        raise PlumblineError(f"{_NO_READING}{fault}") from fault
-    check_reading(answer.reading.seen)
-    return answer
-
-
-def _planned(reading, stacks, *arguments, **more):
-    """plan_reading() of what a host answered. Raises PlumblineError where the plan is refused, and where it cannot be made of what was read.
-
-    On the host the same code reads what the kernel says. Here its input is what somebody says: that it does not fit together is no fault of the code.
-    """
-    try:
-        result, warnings = plan_reading(reading, stacks, *arguments, **more)
-        return {**result, "duration": duration_lines(result, stacks)}, warnings
-    except PlumblineError:
-        raise
-    except Exception as fault:  # pylint: disable=broad-exception-caught
-        last = traceback.extract_tb(fault.__traceback__)[-1]
-        where = f"{type(fault).__name__} in {os.path.basename(last.filename)}, line {last.lineno}: {fault}"
-        words = "read the host again; if it says so again, it was changed, or this is a fault of the collection"
-        raise PlumblineError(f"{NOTHING_WRITTEN}what the host returned does not fit together ({where}); {words}") from fault
+def _planned(reading, stacks, *arguments):
+    """The plan of a reading as a result, with how long it will take, and warnings."""
+    result, warnings = plan_reading(reading, stacks, *arguments)
+    return {**result, "duration": duration_lines(result, stacks)}, warnings
 
 
 def _holder(lease):

@@ -44,6 +44,20 @@ def check_facts(task_vars):
         )
 
 
+# What Python 3.6 says of a module of ours, and of most of Ansible's own.
+_TOO_OLD = "future feature annotations is not defined"
+_NEWER = (
+    "the Python that Ansible uses on this host is older than 3.7; set ansible_python_interpreter to a newer one, for example /usr/bin/python3.11"
+    " (dnf install python3.11)"
+)
+
+
+def explained(result):
+    """A result whose failure is that the host's Python is too old says so in one line."""
+    words = " ".join(str(result.get(key, "")) for key in ("msg", "module_stderr", "module_stdout", "exception"))
+    return {"failed": True, "changed": False, "msg": _NEWER} if result.get("failed") and _TOO_OLD in words else result
+
+
 class ControllerAction(ActionBase):
     """Runs on the controller, and needs no connection for that."""
 
@@ -78,12 +92,28 @@ class HostAction(ActionBase):
     def ask(self, task_vars, arguments=None, **more):
         """What the module returns, as it came from the host. *arguments*: in place of those of the task; *more*: see _execute_module()."""
         given = self._task.args if arguments is None else arguments
-        return self._execute_module(module_args=given, task_vars=task_vars, wrap_async=self._task.async_val, **more)
+        return explained(self._execute_module(module_args=given, task_vars=task_vars, wrap_async=self._task.async_val, **more))
 
     def facts(self):
         """What the controller itself found about the host: the interpreter, which is looked for once. No other fact is taken from a module of ours."""
         key = getattr(self, "_discovered_interpreter_key", None)
         return {"ansible_facts": {key: self._discovered_interpreter}} if key else {}
+
+
+class ViewAction(HostAction):
+    """Makes the result on the controller, of what modules read on the host. Nobody is here when a task in the background ends, so there is no async.
+
+    *view*: ((module, its arguments) → what that module returns on the host, the arguments of the task) → the result; see views.py.
+    """
+
+    _supports_async = False
+    view = None
+
+    def ask(self, task_vars, arguments=None, **more):
+        def call(module, args):
+            return super(ViewAction, self).ask(task_vars, args, module_name=f"plumbline.ssd.{module}")
+
+        return self.view(call, dict(self._task.args))
 
 
 class ReportingAction(HostAction):

@@ -41,6 +41,13 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "advisories": {"type": "list", "elements": "dict", "default": [], "options": ADVISORY},
     "leave_out": {"type": "list", "elements": "dict", "default": [], "options": LEAVE_OUT},
 }
+# Of the audit, which the module on the host and the action plugin on the controller both read.
+AUDIT_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "stacks": {"type": "list", "elements": "dict", "default": []},
+    "verify": {"type": "dict"},
+    "record": {"type": "path"},
+    **OPTIONS,
+}
 
 
 class HealthReading(NamedTuple):

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The part of a plan that is done on the host: read it, and look at its lease. I/O.
+"""The part of a plan, an audit, or a list of disks that is done on the host: read it, and for a plan look at its lease. I/O.
 
-The controller plans from what this returns. A host that is as asked needs no other call; where steps remain, the controller then has the lease taken.
+The controller judges and plans from what this returns. A host in the desired state needs no other call; where steps remain, the controller then has the
+lease taken.
 """
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import Override
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer, StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._observe.missing_devices import missing_devices
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.read_for_plan import read_for_plan, shorten_ends
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made, note_making
@@ -46,6 +49,17 @@ def packed_answer(run: Runner, ask: Questions, me: Optional[Run]) -> str:
             release(me.run)
         raise
     return pack_reading(reading, held, before)
+
+
+def packed_disks(run: Runner, devices: Sequence[str], whole: bool, guards: bool = True) -> str:
+    """Read the disks of these names, or all of the host. *whole*: no part of a disk is wanted; *guards*: whether what speaks against taking them is.
+
+    Raises PlumblineError where one is not there.
+    """
+    asked = [device_path(name) for name in devices]
+    reading = read_for_plan(run, Questions(devices=tuple((path, "") for path in asked), everything=not asked, prove=False, guards=guards))
+    missing_devices(reading.seen, asked, whole)
+    return pack_reading(reading)
 
 
 def pack_reading(reading: StorageReading, held: str = "", before: Optional[Lease] = None) -> str:

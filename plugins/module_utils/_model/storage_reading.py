@@ -26,6 +26,7 @@ class StorageReading(NamedTuple):
     keeping: Keeping
     now: int  # the host's clock, in seconds since 1970
     conditions: Dict[str, str] = {}  # of a measurement now; read where a proof has not passed
+    recorded: Tuple[str, ...] = ()  # stacks that the host has records of; read where everything is
 
 
 class PlanAnswer(NamedTuple):

@@ -16,6 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.proofs import load_proof
+from ansible_collections.plumbline.ssd.plugins.module_utils._records.stack_records import records_of_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import read_keeping
 
 # Of the record of a proof: what says whether it is of this stack, and how it ended. The measurements themselves stay on the host.
@@ -27,12 +28,14 @@ _TABLE_BYTES = 32 << 10
 
 def read_for_plan(run: Runner, ask: Questions) -> StorageReading:
     """Read the host once. Raises PlumblineError where that is not possible. Without a device nothing is asked of it: it may have no tools either."""
-    asked = bool(ask.devices or ask.models)
+    asked = bool(ask.devices or ask.models or ask.everything)
     seen, keeping = (observe(run, ask), read_keeping()) if asked else (Observation(), Keeping({}, True, ()))
     records = {name: load_proof(name) for name in ask.proofs}
     heads = {name: {key: record[key] for key in _OF_A_PROOF if key in record} for name, record in records.items()}
     unproven = any(head and head.get("verdict") != PASS for head in heads.values())
-    return StorageReading(seen, heads, load_last() if ask.health else {}, keeping, int(time.time()), read_conditions(run) if unproven else {})
+    drives, conditions = load_last() if ask.health else {}, read_conditions(run) if unproven else {}
+    recorded = tuple(sorted(records_of_stacks())) if ask.everything else ()
+    return StorageReading(seen, heads, drives, keeping, int(time.time()), conditions, recorded)
 
 
 def shorten_ends(seen: Observation) -> None:

@@ -16,6 +16,7 @@ from threading import Condition
 from typing import Any
 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import plan_host
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.views import VIEWS
 from plumblab import guest, process
 from plumblab.paths import Paths
 
@@ -73,8 +74,12 @@ def bundle() -> bytes:
     return memory.getvalue()
 
 
-def planned(call: Callable[[str, Mapping[str, Any]], dict[str, Any]], args: Mapping[str, Any], check: bool = False) -> dict[str, Any]:
-    """What stack_plan returns: its plan is made on the controller, as its action plugin has it made. *call*: a module on the host."""
+Call = Callable[[str, Mapping[str, Any]], dict[str, Any]]
+MADE_HERE = ("stack_plan", *VIEWS)
+
+
+def made_here(name: str, call: Call, args: Mapping[str, Any], check: bool = False) -> dict[str, Any]:
+    """What a module returns whose result is made on the controller, as its action plugin has it made. *call*: a module on the host."""
     tracebacks = []
 
     def noting(module: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,14 +87,15 @@ def planned(call: Callable[[str, Mapping[str, Any]], dict[str, Any]], args: Mapp
         tracebacks.append(str(result.get("traceback", "")))
         return result
 
-    result: dict[str, Any] = plan_host(noting, dict(args), check)
+    result: dict[str, Any] = plan_host(noting, dict(args), check) if name == "stack_plan" else VIEWS[name](noting, dict(args))
     return {"failed": False, "traceback": "".join(tracebacks), **result}
 
 
 class Rounds:
     """Plans that are made side by side: a round of calls begins when each of them waits for one, or has ended."""
 
-    def __init__(self, call_all: Callable[[Sequence[tuple[str, Mapping[str, Any]]]], list[dict[str, Any]]], plans: int) -> None:
+    def __init__(self, name: str, call_all: Callable[[Sequence[tuple[str, Mapping[str, Any]]]], list[dict[str, Any]]], plans: int) -> None:
+        self._name = name
         self._call_all = call_all
         self._at_work = plans
         self._wanted: dict[int, tuple[str, Mapping[str, Any]]] = {}
@@ -107,7 +113,7 @@ class Rounds:
                 return self._answers.pop(number)
 
         try:
-            return planned(call, args)
+            return made_here(self._name, call, args)
         finally:
             with self._turn:
                 self._at_work -= 1
@@ -160,7 +166,7 @@ class Harness:
         def call(module: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
             return self._result(module, self._call_module(module, arguments, timeout, check, env))
 
-        return planned(call, args, check) if name == "stack_plan" else call(name, args)
+        return made_here(name, call, args, check) if name in MADE_HERE else call(name, args)
 
     def together(self, name: str, *args: Mapping[str, Any], timeout: float = 400) -> list[dict[str, Any]]:
         """The results of one of our modules, called at the same time with each of *args*."""
@@ -170,9 +176,9 @@ class Harness:
             answer = self._call({"together": full, "check": False, "diff": True}, None, timeout)
             return [self._result(one["module"], result) for one, result in zip(full, answer["together"], strict=True)]
 
-        if name != "stack_plan":
+        if name not in MADE_HERE:
             return call_all([(name, one) for one in args])
-        rounds = Rounds(call_all, len(args))
+        rounds = Rounds(name, call_all, len(args))
         with ThreadPoolExecutor(len(args)) as threads:
             return list(threads.map(rounds.plan, range(len(args)), args))
 

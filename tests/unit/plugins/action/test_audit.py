@@ -9,9 +9,10 @@ import subprocess
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.action.audit import record_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import audit_call
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._common.test_packing import reading
 from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_records import make_record
 from ansible_collections.plumbline.ssd.tests.unit.roles import plays
 
@@ -19,6 +20,7 @@ ROOT = os.path.join(os.path.dirname(__file__), *[".."] * 4)
 SOUND = {
     key: value for key, value in json.loads(json.dumps(make_record("db-1", "healthy", "1"))).items() if key in ("device_info", "drive_health", "stack_info")
 }
+READ = {"drive_health": SOUND["drive_health"], "storage": {"answer": pack(PlanAnswer(reading(), "", {}))}}  # what the host returns
 NOT_ROOT = {"failed": True, "msg": "root is missing"}
 
 
@@ -26,7 +28,7 @@ NOT_ROOT = {"failed": True, "msg": "root is missing"}
 def audited(tmp_path_factory):
     """The playbook on a sound host, one that the module fails on, and one that does not answer: (code, output, directory, calls)."""
     place = tmp_path_factory.mktemp("audit")
-    answers = {"db/1": {"audit": [SOUND]}, "db2": {"audit": [NOT_ROOT]}}
+    answers = {"db/1": {"audit": [READ]}, "db2": {"audit": [NOT_ROOT]}}
     plays.prepare(place, answers, plumbline_audit={"directory": str(place / "out")})
     hosts = json.loads((place / "hosts.json").read_text())
     hosts["all"]["hosts"]["db3"] = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_args": "-o ConnectTimeout=1"}
@@ -55,18 +57,3 @@ def test_the_report_has_all_hosts_and_nothing_fails(audited):
 def test_a_result_without_parts_is_a_failure():
     assert record_of("h", "t", {"failed": True, "msg": "no python"}) == {"host": "h", "time": "t", "stack_info": {"failed": True, "msg": "no python"}}
     assert record_of("h", "t", {**SOUND, "changed": False}) == {"host": "h", "time": "t", **SOUND}
-
-
-def test_a_part_that_fails_leaves_the_others(monkeypatch):
-    def fail(*_asked, **_more):
-        raise PlumblineError("it hangs")
-
-    monkeypatch.setattr(audit_call, "observe", fail)
-    monkeypatch.setattr(audit_call, "read_for_plan", fail)
-    monkeypatch.setattr(audit_call, "questions", lambda *_asked, **_more: None)
-    monkeypatch.setattr(audit_call, "find_disks", lambda asked, everything: ([], {}))
-    monkeypatch.setattr(audit_call, "peek", lambda run: (None, ""))
-    params = {"timeout": 30, "members": [], "endurance": [], "advisories": [], "leave_out": []}
-    parts = audit_call.audit_host(None, lambda tool: None, params, ["a stack"], None, 0)
-    assert (parts["stack_info"]["msg"], parts["stack_plan"]["msg"]) == ("it hangs", "it hangs") and parts["drive_health"]["drives"] == []
-    assert "stack_plan" not in audit_call.audit_host(None, lambda tool: None, params, [], None, 0)

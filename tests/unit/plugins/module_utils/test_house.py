@@ -223,7 +223,7 @@ def test_a_module_that_every_run_calls_is_sent_without_what_it_does_not_need(nam
     """A plan is made on the controller. The words for levels of findings are a file of _judge, and are small."""
     found = sent_with(name)
     assert len(found) > 5 and [path for path in found if package(path) in without and path != "_judge/findings.py"] == []
-    assert any(package(path) == "_plan" for path in sent_with("audit"))
+    assert any(package(path) == "_judge" for path in sent_with("monitor"))
 
 
 def test_an_exception_is_one():

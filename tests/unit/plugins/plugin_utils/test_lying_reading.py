@@ -17,7 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ends
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, PlanAnswer, StorageReading
-from ansible_collections.plumbline.ssd.plugins.plugin_utils import plan_host, sound_reading
+from ansible_collections.plumbline.ssd.plugins.plugin_utils import plan_host, sound_reading, views
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._common.test_packing import SPEC, reading
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.hostile import HOSTILE
@@ -54,6 +54,13 @@ def planned(text, fail_if="never"):
         return {"changed": False, "answer": text} if module == "stack_plan" else {"lease": {"run": "r"}, "released": True}
 
     return plan_host.plan_host(call, {"stacks": SPEC, "verify": {}, "health": {}, "lease": {}, "fail_if": fail_if})
+
+
+def viewed(name, text):
+    """What device_info, stack_info or audit makes of it; of an audit, whose parts fail alone, the first part that did."""
+    answer = {"answer": text, "storage": {"answer": text}, "drive_health": {"drives": [], "findings": []}}
+    result = views.VIEWS[name](lambda _module, _arguments: {"changed": False, **answer}, {"stacks": SPEC, "verify": {}} if name == "audit" else {})
+    return next((part for part in result.values() if isinstance(part, dict) and part.get("failed")), result)
 
 
 def places(tree, way=()):
@@ -107,14 +114,17 @@ def test_any_reading_is_planned_or_refused(name, figure):
     tree = tree_of(HOSTS[name])
     ways = list(places(tree))
     assert not planned(packed(tree)).get("failed"), "the host itself has a plan"
+    assert not [view for view in views.VIEWS if viewed(view, packed(tree)).get("failed")]
     refused = 0
     for number in range(CASES):
         dice = random.Random(f"{SEED}/{name}/{number}")
-        result = planned(packed(damage(dice, tree, ways)), dice.choice(("never", "any", "unsound")))
-        words = [result["msg"], *result.get("reasons", [])] if result.get("failed") else []
-        assert all(line.isprintable() and len(line) < 5000 for line in words), (number, words)
-        assert "MemoryError" not in str(words) and json.dumps(result, allow_nan=False), number
-        refused += bool(words)
+        damaged = damage(dice, tree, ways)
+        result = planned(packed(damaged), dice.choice(("never", "any", "unsound")))
+        for one in (result, viewed(dice.choice(list(views.VIEWS)), packed(damaged))):
+            words = [one["msg"], *one.get("reasons", [])] if one.get("failed") else []
+            assert all(line.isprintable() and len(line) < 5000 for line in words), (number, words)
+            assert "MemoryError" not in str(words) and json.dumps(one, allow_nan=False), number
+        refused += bool(result.get("failed"))
     assert CASES / 10 < refused < CASES * 9 / 10, refused
     figure("lying_reading", cases=CASES, tracebacks=0, refused=refused)
 
@@ -187,6 +197,7 @@ WAYS = {
 def test_devices_that_no_kernel_has(make):
     result = planned(packed(with_nodes(make)))
     assert result["failed"] and "what the host returned does not fit together: " in result["msg"] and WAYS[make] in result["msg"], result["msg"]
+    assert all(viewed(name, packed(with_nodes(make)))["msg"] == result["msg"] for name in views.VIEWS)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 from ansible.plugins.action import ActionBase
 from ansible_collections.plumbline.ssd.plugins.action import stack_plan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils import report
 
 
 def test_a_process_of_this_controller():
@@ -113,10 +114,10 @@ def test_the_action_asks_again_only_for_a_dead_run_of_its_own(monkeypatch, args,
 def test_a_host_whose_python_is_too_old_is_told_in_one_line(key):
     """Python 3.6 cannot compile a module of ours: a traceback, without this."""
     said = "Traceback (most recent call last):\n  File \"<stdin>\", line 12\nSyntaxError: future feature annotations is not defined\n"
-    found = stack_plan.explained({"failed": True, "rc": 1, key: said})
+    found = report.explained({"failed": True, "rc": 1, key: said})
     assert found["failed"] and "\n" not in found["msg"] and "ansible_python_interpreter" in found["msg"] and "older than 3.7" in found["msg"]
 
 
 @pytest.mark.parametrize("result", [{"failed": True, "msg": "refused: nothing was written."}, {"changed": False, "msg": "annotations"}])
 def test_other_results_stay_as_they_are(result):
-    assert stack_plan.explained(result) is result
+    assert report.explained(result) is result
