@@ -12,9 +12,8 @@ from typing import Collection, Dict, List, Sequence, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mount_numbers, parse_mountinfo
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import DIRECTORY_FLAGS, names_on_way, read_part, step_down
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import DIRECTORY_FLAGS, Part, names_on_way, read_part, step_down
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import owner_fault, way_fault
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Part
 
 
 def live_mounts() -> Dict[str, Tuple[str, ...]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import binascii
 import re
 from typing import List, Sequence
 
@@ -57,3 +58,9 @@ def as_yaml(text: str) -> str:
 def number_text(value: float) -> str:
     """Three digits at least, and no more behind the point than that takes."""
     return "%.0f" % value if value >= 100 else "%.3g" % value
+
+
+def slug(key: str) -> str:
+    """A device's identity as a directory's name: readable, and never that of another."""
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-")[:60] or "device"
+    return "%s-%08x" % (readable, binascii.crc32(key.encode("utf-8", "surrogateescape")) & 0xFFFFFFFF)

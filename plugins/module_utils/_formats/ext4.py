@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import struct
 import uuid
-from typing import List, Optional
+from typing import Callable, List, Optional
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Signature
 
 EXT4_SUPERBLOCK_AT = 1024
 EXT4_SUPERBLOCK_SIZE = 1024
@@ -28,6 +28,15 @@ def ext4_backups(size: int) -> List[int]:
     group = 8 * 4096 * 4096
     groups = [1] + [base**power for base in (3, 5, 7) for power in range(1, 32)]
     return sorted(number * group for number in groups if number * group + EXT4_SUPERBLOCK_SIZE <= size)
+
+
+def ext4_mark(at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
+    """The mark of a superblock in what *at* has of a device, where a filesystem would begin at byte *base*."""
+    raw = at(base + EXT4_SUPERBLOCK_AT, EXT4_SUPERBLOCK_SIZE)
+    found = parse_ext4(raw)
+    if not found or struct.unpack_from("<I", raw, 0x18)[0] > 6 or not found.blocks or not found.inodes:
+        return None
+    return Signature("ext", "filesystem", base + EXT4_SUPERBLOCK_AT + 0x38, found.uuid, found.label)
 
 
 def parse_ext4(raw: bytes) -> Optional[Ext4]:

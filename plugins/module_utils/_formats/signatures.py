@@ -12,10 +12,9 @@ and md_p.h; OpenZFS include/sys/vdev_impl.h; Ceph os/bluestore/bluestore_types.h
 from __future__ import annotations
 
 import struct
-from typing import Callable, List, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ext4 import EXT4_SUPERBLOCK_AT, EXT4_SUPERBLOCK_SIZE, parse_ext4
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Signature
 
 END = MIB  # of head and tail, read whole
@@ -82,6 +81,7 @@ _UBERBLOCK = (b"\x0c\xb1\xba\0\0\0\0\0", b"\0\0\0\0\0\xba\xb1\x0c")
 _DRBD = b"\x83\x74\x02"
 
 Reader = Callable[[int, int], bytes]
+Superblock = Callable[[Reader, int], Optional[Signature]]  # (bytes at, where a format may begin) → the superblock's mark
 
 
 def bases(size: int, logical: int, starts: Sequence[int] = ()) -> List[int]:
@@ -102,8 +102,13 @@ def windows(size: int, logical: int, starts: Sequence[int] = ()) -> List[Tuple[i
     return list(dict.fromkeys(found))
 
 
-def recognise(pieces: Sequence[Tuple[int, bytes]], size: int, logical: int, starts: Sequence[int] = ()) -> List[Signature]:
-    """Every mark in the *pieces* (offset, bytes) of a device of *size* bytes, by its place. Each is told once."""
+def recognise(
+    pieces: Sequence[Tuple[int, bytes]], size: int, logical: int, starts: Sequence[int] = (), superblocks: Sequence[Superblock] = ()
+) -> List[Signature]:
+    """Every mark in the *pieces* (offset, bytes) of a device of *size* bytes, by its place. Each is told once.
+
+    *superblocks*: readers of those that a mark alone does not tell.
+    """
 
     def at(offset: int, length: int) -> bytes:
         for first, raw in pieces:
@@ -114,6 +119,7 @@ def recognise(pieces: Sequence[Tuple[int, bytes]], size: int, logical: int, star
     found: List[Signature] = []
     for base in bases(size, logical, starts):
         found += _at_base(at, base, logical)
+        found += [mark for mark in (read(at, base) for read in superblocks) if mark]
     found += _at_end(at, size, logical) + _zfs(at, size)
     once = {(one.type, one.offset): one for one in found}
     return [once[key] for key in sorted(once, key=lambda key: (key[1], key[0]))]
@@ -123,10 +129,6 @@ def _at_base(at: Reader, base: int, logical: int) -> List[Signature]:
     found = [Signature(kind, use, base + where) for kind, use, where, magic in _MARKS if at(base + where, len(magic)) == magic]
     if logical != 512 and at(base + logical, 8) == b"EFI PART":
         found.append(Signature("gpt", "partition-table", base + logical))
-    ext = at(base + EXT4_SUPERBLOCK_AT, EXT4_SUPERBLOCK_SIZE)
-    super_block = parse_ext4(ext)
-    if super_block and struct.unpack_from("<I", ext, 0x18)[0] <= 6 and super_block.blocks and super_block.inodes:
-        found.append(Signature("ext", "filesystem", base + EXT4_SUPERBLOCK_AT + 0x38, super_block.uuid, super_block.label))
     for page in _PAGES:
         if at(base + page - 10, 10) in (b"SWAPSPACE2", b"SWAP-SPACE", b"S1SUSPEND\0", b"S2SUSPEND\0", b"ULSUSPEND\0", b"LINHIB0001"):
             found.append(Signature("swap", "other", base + page - 10))

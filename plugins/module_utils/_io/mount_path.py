@@ -10,11 +10,19 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Iterator, Tuple
-
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Part
+from typing import Iterator, NamedTuple, Tuple
 
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Part(NamedTuple):
+    """One name on the way to a mount point, as lstat() sees it. *target* is where a symbolic link leads."""
+
+    path: str
+    kind: str  # directory, link, other
+    owner: int = 0
+    mode: int = 0o755
+    target: str = ""
 
 
 def read_part(path: str, name: str, above: int) -> Part:

@@ -9,7 +9,7 @@ import stat
 from typing import Collection, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Part
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import Part
 
 # Mounting over one of these would hide the running system.
 SYSTEM_DIRECTORIES = frozenset(

@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import Part
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Geometry, Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
@@ -379,16 +380,6 @@ class Observation:
 
     def mounted(self, devno: str) -> List[Mount]:
         return [mount for mount in self.mounts if mount.devno == devno]
-
-
-class Part(NamedTuple):
-    """One name on the way to a mount point, as lstat() sees it. *target* is where a symbolic link leads."""
-
-    path: str
-    kind: str  # directory, link, other
-    owner: int = 0
-    mode: int = 0o755
-    target: str = ""
 
 
 class DiskLoad(NamedTuple):

@@ -7,14 +7,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
-
-
-class Keeping(NamedTuple):
-    """What a host has of the means that keep its write caches: *texts* of their files by path, *tools* that they name and that can be run."""
-
-    texts: Dict[str, str]
-    at_work: bool
-    tools: Tuple[str, ...]
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_files import Keeping
 
 
 class StorageReading(NamedTuple):

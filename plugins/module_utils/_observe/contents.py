@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import signatures, tool_output
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ext4 import EXT4_SUPERBLOCK_AT, EXT4_SUPERBLOCK_SIZE, ext4_backups, parse_ext4
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ext4 import EXT4_SUPERBLOCK_AT, EXT4_SUPERBLOCK_SIZE, ext4_backups, ext4_mark, parse_ext4
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import tail_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, block_device
@@ -111,7 +111,7 @@ def _read_marks(seen: Observation, node: Node) -> None:
     except OSError as fault:
         seen.faults[node.devno] = "its head, its tail or a place where partitions begin could not be read: %s" % (fault.strerror or fault)
         return
-    seen.marks[node.devno] = signatures.recognise(pieces, node.size, logical, starts)
+    seen.marks[node.devno] = signatures.recognise(pieces, node.size, logical, starts, [ext4_mark])
     (_at, head), (tail_at, tail) = pieces[0], pieces[1] if len(pieces) > 1 else (node.size, b"")
     seen.ends[node.devno] = Ends(head, tail, tail_at)
     times = erasures.erasures_of(node.identity.key)

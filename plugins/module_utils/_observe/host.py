@@ -13,8 +13,8 @@ from typing import Callable, Dict, Iterable, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import proc_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import walk
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation, Part, PathState
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import Part, walk
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation, PathState
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import accepted_risks, begun
 

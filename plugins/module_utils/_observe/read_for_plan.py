@@ -10,7 +10,7 @@ import zlib
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ends, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.conditions import read_conditions
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
@@ -18,6 +18,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.proofs import load_proof
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.stack_records import records_of_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.keeping import read_keeping
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_files import Keeping
 
 # Of the record of a proof: what says whether it is of this stack, and how it ended. The measurements themselves stay on the host.
 _OF_A_PROOF = ("stack", "digest", "made", "verdict", "time", "parts", "accepted", "tries", "conditions", "reasons")

@@ -7,11 +7,12 @@ import posixpath
 from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import as_yaml
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import Part
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import RECORDED, REFUSED, STATED, Risk, drive_of, judge_options, name_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import UNMOUNT_FIRST, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import owner_fault, way_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.device_links import BY_UUID
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Node, Observation, Part
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.plan_model import StackPlan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.spec import Stack, Volume
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import MountPoint, mount_step

@@ -3,18 +3,12 @@
 
 from __future__ import annotations
 
-import binascii
 import os
-import re
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import slug
 
 DIRECTORY = "/var/lib/plumbline/backup"
 ERASURES = "erased"  # the digests under which a device was erased, a line each
-
-
-def slug(key: str) -> str:
-    """A device's identity as a directory's name: readable, and never that of another."""
-    readable = re.sub(r"[^A-Za-z0-9]+", "-", key).strip("-")[:60] or "device"
-    return "%s-%08x" % (readable, binascii.crc32(key.encode("utf-8", "surrogateescape")) & 0xFFFFFFFF)
 
 
 def place_of(key: str) -> str:

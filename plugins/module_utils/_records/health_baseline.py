@@ -10,9 +10,9 @@ import stat
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import make_private, replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Reading
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.erasures import slug
 
 DIRECTORY = "/var/lib/plumbline/health"
 MAX_READINGS = 400

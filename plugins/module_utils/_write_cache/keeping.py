@@ -7,8 +7,8 @@ import json
 import os
 from typing import Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import kept_paths
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_files import Keeping
 
 
 def read_file(path: str) -> str:

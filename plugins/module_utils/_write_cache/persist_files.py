@@ -14,9 +14,9 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import wwid_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import kept_paths
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.command import set_command
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_files import Keeping
 
 MODES = {kept_paths.STATE: 0o600, kept_paths.SCRIPT: 0o755}
 

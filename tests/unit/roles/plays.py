@@ -17,7 +17,8 @@ import sys
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, PlanAnswer, StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer, StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_files import Keeping
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 
 HOST = '''#!%s -I

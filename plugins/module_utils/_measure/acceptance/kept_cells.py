@@ -12,9 +12,9 @@ import json
 import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.judge import CellRound, ReadBlock
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.erasures import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.line_file import LineFile
 
 DIRECTORY = "/var/lib/plumbline/acceptance"

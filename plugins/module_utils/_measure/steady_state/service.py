@@ -14,6 +14,7 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import MARK_BYTES
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, write_json
 from ansible_collections.plumbline.ssd.plugins.module_utils._io.interpreter import root_interpreter
@@ -36,7 +37,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.search import Search, search_lines, search_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import find_disks
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.erasures import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, release, take
 
 NONE, STARTING, RUNNING, FINISHED, FAILED, INTERRUPTED, STOPPED = "none", "starting", "running", "finished", "failed", "interrupted", "stopped"

@@ -16,11 +16,12 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import as_yaml, escape_unprintable, one_line
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import tool_output
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, mount_path, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import Part
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge import mount_path as judge_mount_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import owner_fault, way_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Part, PathState
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import PathState
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host, spec
 

@@ -14,10 +14,11 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import reading_call
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun, lease_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run
 from ansible_collections.plumbline.ssd.plugins.module_utils._records.taken_lease import take_for_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_files import Keeping
 from ansible_collections.plumbline.ssd.plugins.plugin_utils import plan_host
 
 STACKS = [{"name": "pgdata", "devices": ["a"], "layout": "separate", "volumes": [{"name": "data"}]}]

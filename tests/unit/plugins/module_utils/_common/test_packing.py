@@ -13,12 +13,14 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common import unpacking
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.unpacking import unpack
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Ends, FstabEntry, Observation, Part, PathState, WriteCache
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import Part
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Accepted, Ends, FstabEntry, Observation, PathState, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link, LinkEnd
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping, StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_files import Keeping
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
 
 SPEC = [{"name": "pgdata", "devices": ["/dev/nvme0n1", "/dev/nvme1n1"], "volumes": [{"name": "data", "size": "70%", "mount": "/data"}]}]

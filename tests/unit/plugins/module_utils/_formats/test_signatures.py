@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._formats import signatures
+from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ext4 import ext4_mark
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import KIB, MIB, fixture
 
 SIZE = 96 * MIB
@@ -27,7 +28,7 @@ def recognised(data, size=SIZE, logical=512, starts=()):
             if low < high:
                 raw[low - offset : high - offset] = what[low - at : high - at]
         pieces.append((offset, bytes(raw)))
-    return [(one.type, one.usage, one.offset) for one in signatures.recognise(pieces, size, logical, starts)]
+    return [(one.type, one.usage, one.offset) for one in signatures.recognise(pieces, size, logical, starts, [ext4_mark])]
 
 
 def test_nothing_is_recognised_in_zeros_and_ones():

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import Part
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import absent_mounts, host_findings
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import FstabEntry, Mount, Observation, Part
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import FstabEntry, Mount, Observation
 
 
 @pytest.mark.parametrize(

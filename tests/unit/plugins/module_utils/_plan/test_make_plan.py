@@ -10,21 +10,11 @@ from fractions import Fraction
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import Part
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import option_drift
 from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import (
-    BlankProof,
-    FstabEntry,
-    Lv,
-    Lvm,
-    Part,
-    PathState,
-    Segment,
-    Signature,
-    Table,
-    TableEntry,
-)
+from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import BlankProof, FstabEntry, Lv, Lvm, PathState, Segment, Signature, Table, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, SATA, Link, LinkEnd
 from ansible_collections.plumbline.ssd.plugins.module_utils._model.stated_geometry import overrides_for
 from ansible_collections.plumbline.ssd.plugins.module_utils._plan import mounts, packages

@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._records import backups, erasures
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
@@ -175,7 +176,7 @@ def test_how_often_a_device_was_erased(disk):
     key = host.seen.nodes[devno].identity.key
     assert erasures.erasures_of(key) == 0
     backups.keep_device(no_tool, host.seen, devno)
-    place = os.path.join(erasures.DIRECTORY, erasures.slug(key))
+    place = os.path.join(erasures.DIRECTORY, slug(key))
     for turn in (1, 2, 3):
         with open(os.path.join(place, ".erased"), "w", encoding="utf-8") as handle:
             handle.write("half")
@@ -225,7 +226,7 @@ def test_what_a_killed_module_left_is_taken_away(disk):
 
 @pytest.mark.parametrize("key, other", [("wwid:eui.1", "wwid/eui.1"), ("a" * 100, "a" * 101), ("../../x", "x"), ("", "-"), ("ä", "ö")])
 def test_names_of_devices(key, other):
-    assert re.fullmatch(r"[A-Za-z0-9-]+", erasures.slug(key)) and erasures.slug(key) != erasures.slug(other)
+    assert re.fullmatch(r"[A-Za-z0-9-]+", slug(key)) and slug(key) != slug(other)
 
 
 def test_a_device_that_cannot_be_read_is_not_written_to(disk, monkeypatch):

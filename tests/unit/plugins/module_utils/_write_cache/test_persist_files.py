@@ -8,9 +8,9 @@ import re
 import subprocess
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import Keeping
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import kept_paths
 from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist_files as keep
+from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_files import Keeping
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 
 ATA = keep.Entry("wwid:naa.5000", "naa.5000", "ata", "off", "/usr/sbin/hdparm")
