@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, several
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError, several
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import plain
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.reading import failure
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec_check import check_spec, spec_lines
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.reading import failed_task
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ControllerAction, check_facts, host_of, print_report
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.spec_check import check_spec, spec_lines
 
 ARGUMENTS: dict[str, Any] = {"variables": {"type": "list", "elements": "str", "default": []}}
 
@@ -33,7 +33,7 @@ class ActionModule(ControllerAction):
                 raise several("", broken)
         except PlumblineError as fault:
             found = [line for line in fault.reasons or [fault.msg] if line not in broken]
-            return failure(several("", [*broken, *found]))
+            return failed_task(several("", [*broken, *found]))
         lines = [] if wanted else spec_lines(stacks, variables)  # a role that asks goes on to its own report
         if lines:
             print_report(self._display, host_of(task_vars), lines)

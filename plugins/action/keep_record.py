@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.files import absolute, file_name, prove_folder, write_whole
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import OF_A_FAILURE, as_data
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.record_file import LARGEST, parse_record

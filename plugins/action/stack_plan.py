@@ -3,7 +3,7 @@
 # GNU General Public License v3.0-or-later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs on the controller: M(plumbline.ssd.stack_plan) reads the host, and the plan is made here, in plugin_utils/plan_host.py.
+"""Runs on the controller: M(plumbline.ssd.stack_plan) reads the host, and the plan is made here, in plugin_utils/plan/plan_host.py.
 
 It says who asks for the host's lease, and knows whether an earlier run lives. It also prints the report of a plan that judges what stands.
 
@@ -18,7 +18,7 @@ import hashlib
 import os
 import platform
 
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import plan_host
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_host import plan_host
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import HostAction, host_of, print_report
 
 

@@ -25,7 +25,7 @@ author:
 
 from ansible.plugins.callback import CallbackBase
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import words
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.run_summary import FAILED, UNREACHABLE, HostRun, kept_of, outcome_of, summary_lines
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.run_summary import FAILED, UNREACHABLE, HostRun, kept_of_plan, outcome_of, summary_lines
 
 _PLANS = ("plumbline.ssd.stack_plan", "stack_plan")
 
@@ -44,7 +44,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result):
         if result._task.action in _PLANS:
-            self._plans[result._host.get_name()] = kept_of(result._result)
+            self._plans[result._host.get_name()] = kept_of_plan(result._result)
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
         if result._task.action in _PLANS:

@@ -220,12 +220,12 @@ reasons:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._change.partition_tables import partition_all
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import feed_runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import PARTITION_DEVICE
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, writing
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import LEASE, writing
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import feed_runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.write_tables import partition_all
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import PARTITION_DEVICE
 
 
 def main():

@@ -81,14 +81,14 @@ stack_plan:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import AUDIT_OPTIONS, read_health, read_options
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.reading_call import pack_reading, read_questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.read_for_plan import read_for_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Run, peek
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.health_call import AUDIT_OPTIONS, read_health, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.read_health import DriveMeans, find_disks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.read_packed import pack_reading, read_questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.read_storage import read_for_plan
 
 
 def part(read):

@@ -168,10 +168,10 @@ report:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.reading_call import packed_disks
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.read_packed import packed_disks
 
 
 def main():

@@ -244,14 +244,14 @@ reasons:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import OPTIONS, read_health, read_options
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, several
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, Run, peek
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import StackDrives
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR, WARNING
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError, several
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import LEASE, Run, peek
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.health_call import OPTIONS, read_health, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.read_health import DriveMeans, find_disks
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.report import StackDrives
 
 STACK = {
     "name": {"type": "str", "required": True},

@@ -152,9 +152,9 @@ report:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.writer import look_at_volume
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.trim.options import ARGUMENTS, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.trim.run import prove_trim, untrimmed

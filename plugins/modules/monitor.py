@@ -113,21 +113,21 @@ import os
 import shutil
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import OPTIONS, read_options
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.smartctl import Member
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.folders import open_folder
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.interpreter import root_interpreter
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.left_out import read_left_out
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import read_sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.folders import open_folder
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.interpreter import root_interpreter
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Run, peek
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.write_program_archive import program_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.health_call import OPTIONS, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.left_out import read_left_out
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.read_health import DriveMeans, find_disks
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.read_other_drives import read_other_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.smartctl import Member
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import install, program, unit_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.retire import retire_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.left_out import read_other_drives
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
 
 
 def check_options(params):
@@ -162,7 +162,7 @@ def smartd_lines(params):
     nodes, _names = find_disks([], True)
     members = [Member(one["path"], one["type"]) for one in params["members"]]
     links = {}
-    for link, name in sorted(sysfs.read_links().items(), reverse=True):  # wwn- sorts behind the names that say the model and the serial
+    for link, name in sorted(read_sysfs.read_links().items(), reverse=True):  # wwn- sorts behind the names that say the model and the serial
         if not link.startswith(("lvm-", "dm-", "md-")):  # what the disk holds gives these, so that they go with it, and another disk can have them
             links[name] = "/dev/disk/by-id/" + link
     lines, warnings = [], []

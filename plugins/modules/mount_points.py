@@ -187,13 +187,13 @@ reasons:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._change.mounts import apply_mounts
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner, starter
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import ACCEPTED, MOUNT
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, writing
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import LEASE, writing
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner, starter
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.change_mounts import apply_mounts
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.keep_begun import forget_made
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import ACCEPTED, MOUNT
 
 
 def main():

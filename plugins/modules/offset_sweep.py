@@ -305,14 +305,14 @@ report:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import LEASE, writing
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_bound_tools import bound_runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import ARGUMENTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.run import sweep
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, writing
 
 
 def main():

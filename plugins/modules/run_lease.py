@@ -120,11 +120,11 @@ holder:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.begun import forget_made
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run, peek, release
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.taken_lease import TAKE, take_for_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Held, Run, peek, release
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.keep_begun import forget_made
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.taken_lease import TAKE, take_for_plan
 
 
 def main():

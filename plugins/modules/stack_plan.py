@@ -247,17 +247,17 @@ reasons:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_options import PLAN_OPTIONS
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.reading_call import packed_answer, read_questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Held, Run
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Held, Run
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.plan_options import PLAN_OPTIONS
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.read_packed import packed_answer, read_questions
 
 
 def main():
-    """Reads the host. The action plugin of the same name plans on the controller: see plugin_utils/plan_host.py."""
+    """Reads the host. The action plugin of the same name plans on the controller: see plugin_utils/plan/plan_host.py."""
     module = AnsibleModule(argument_spec={**PLAN_OPTIONS, "questions": {"type": "dict"}}, supports_check_mode=True)
     asked, lease = module.params["questions"], module.params["lease"]
     if asked == {}:  # the spec has a mistake, and the host has nothing to do with it

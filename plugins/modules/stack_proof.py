@@ -117,14 +117,14 @@ report:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import ACCEPTED, PASS, worst
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.conditions import read_conditions
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove import stack_proof
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove.kept_proof import ACCEPTANCES
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import ACCEPTED, PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._proof import stack_proof
+from ansible_collections.plumbline.ssd.plugins.module_utils._proof.kept_proof import ACCEPTANCES
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_proofs
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.read_conditions import read_conditions
 
 
 def main():
@@ -144,12 +144,12 @@ def main():
         need_root()
         rules = stack_proof.Rules(params["accept"], read_conditions(runner(module)))
         for proof in stack_proof.check_proofs(params["proofs"]):
-            measured, before = stack_proof.results_of_stack(proof["stack"], params["measured"]), proofs.load_proof(proof["stack"])
+            measured, before = stack_proof.results_of_stack(proof["stack"], params["measured"]), keep_proofs.load_proof(proof["stack"])
             if proof.get("due") is False:
                 record = stack_proof.judge_again(proof, before, rules.accept)
             else:
                 record = stack_proof.record_of(proof, measured, now, params["final"], before, rules)
-            path = proofs.path_of(proof["stack"]) if module.check_mode or record == before else proofs.save_proof(proof["stack"], record)
+            path = keep_proofs.path_of(proof["stack"]) if module.check_mode or record == before else keep_proofs.save_proof(proof["stack"], record)
             judged.append(stack_proof.as_result(record, path, rules.accept))
             report += [line for one in measured for line in one.get("report", [])]
     except PlumblineError as fault:

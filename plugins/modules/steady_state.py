@@ -332,15 +332,16 @@ report:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import counts_both
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import MOST_RESERVED
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.amplification import counts_both
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.raw_device import examine_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.run_fio import find_fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import service
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.drive_load import ask_drive
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.files import check_places
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import examine_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import (
     ARGUMENTS,
     Request,
@@ -352,8 +353,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import steady_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.search import check_target, search_result
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import find_fio
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.reserve import MOST_RESERVED
 
 
 def start(module, run, kept, device):

@@ -350,10 +350,10 @@ report:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.durability import barriers_on
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import barriers_on
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import ARGUMENTS, for_states, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.report import compare_states, result, unmeasured, with_flushes
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.verdict import asked
@@ -365,8 +365,8 @@ SPARE_SECONDS = 300
 
 def measure_states(module, volume, options):
     """The result with the write cache as it is, and with it the other way round beside it."""
-    from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.command import find_tools
-    from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.temporary_state import drives_of, inverted_caches
+    from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.command import find_tools
+    from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.temporary_state import drives_of, inverted_caches
 
     mine, other = for_states(options, True), for_states(options, False)
     drives = drives_of(volume.devno, runner(module), find_tools(module.get_bin_path))

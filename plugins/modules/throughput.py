@@ -329,15 +329,15 @@ report:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS, worst
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import LEASE, writing
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.keep_baseline import check_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share import report_throughput, throughput_as_dict
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import ARGUMENTS, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.session import measure_paths, measure_volumes
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import report_throughput, throughput_as_dict
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.baseline import check_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, writing
 
 
 def main():

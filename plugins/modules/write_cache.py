@@ -189,15 +189,15 @@ reasons:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import exit_refused, exit_success, need_root
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.steps import CACHE_DEVICE
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import LEASE, writing
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.command import find_tools
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.drive import Asked
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.set_drives import apply
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import LEASE, writing
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import exit_refused, exit_success, need_root
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.change_drives import apply
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.command import find_tools
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.drive import Asked
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import CACHE_DEVICE
 
 
 def with_statement(device, stated):

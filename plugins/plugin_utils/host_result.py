@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import printable_result
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable, one_line
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import printable_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import escape_unprintable, one_line
 
 # Ansible acts on these: it sets variables of the host or of the whole run, adds hosts and groups, skips the task, takes a failure for none, or prints
 # them as its own.

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.duration import span
+from ansible_collections.plumbline.ssd.plugins.module_utils._proof.measurements import MEASUREMENTS
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.duration import span
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import HostAction, host_of, print_report
 
 # What a limit is of, where it is not of the whole call.

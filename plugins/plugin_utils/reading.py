@@ -8,10 +8,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import refused_result
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import NOTHING_WRITTEN, PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.unpacking import unpack
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import NOTHING_WRITTEN, PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import refused_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.unpacking import unpack
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.storage_reading import PlanAnswer
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.sound_reading import check_reading
 
 Made = TypeVar("Made")
@@ -47,6 +47,6 @@ def made_of_reading(make: Callable[..., Made], *arguments: Any, **more: Any) -> 
         raise PlumblineError(f"{NOTHING_WRITTEN}what the host returned does not fit together ({where}); {words}") from fault
 
 
-def failure(fault: PlumblineError, **more: Any) -> dict[str, Any]:
+def failed_task(fault: PlumblineError, **more: Any) -> dict[str, Any]:
     """The result of a task that fails."""
     return {"failed": True, "changed": False, **refused_result(fault, more)}

@@ -7,9 +7,9 @@ import multiprocessing
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import check_variables
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import as_data, line_of, lines_of
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import check_variables
 
 
 def host_of(task_vars):

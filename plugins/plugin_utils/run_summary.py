@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import ERROR, WARNING
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR, WARNING
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import one_line
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import counted, dicts, words
 
 # Worst first.
@@ -25,7 +25,7 @@ _MOST_TEXT = 200  # characters of a message
 
 
 class HostRun(NamedTuple):
-    """One host: how it ended, why it failed, and of the last plan that was made of it what kept_of() keeps."""
+    """One host: how it ended, why it failed, and of the last plan that was made of it what kept_of_plan() keeps."""
 
     host: str
     outcome: str
@@ -57,7 +57,7 @@ def summary_lines(runs: Iterable[HostRun]) -> list[str]:
     return lines
 
 
-def kept_of(plan: Any) -> dict[str, Any]:
+def kept_of_plan(plan: Any) -> dict[str, Any]:
     """What is kept of a plan until the end: whether a step is left, and each finding as what it is, what it wants, and its text."""
     found = plan if isinstance(plan, Mapping) else {}
     findings = [{key: words(one.get(key)) for key in _OF_A_FINDING} for one in dicts(found.get("findings"))[:_MOST_FINDINGS]]
@@ -70,7 +70,7 @@ def _wrong(runs: Sequence[HostRun]) -> Iterable[tuple[int, str, str, str]]:
         fault = words(one.fault) if one.fault else ""
         if fault:
             yield _OUTCOMES.index(one.outcome) if one.outcome in _OUTCOMES else 0, fault, one.host, f": {fault}"
-        for finding in kept_of(one.plan)["findings"]:
+        for finding in kept_of_plan(one.plan)["findings"]:
             level = finding["level"]
             if level in _LEVELS:
                 yield len(_OUTCOMES) + _LEVELS.index(level), str((finding["layer"], finding["wanted"])), one.host, f": {finding['text']}"

@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import AUDIT_OPTIONS, OPTIONS
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.module import printable_result
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.plan_reading import plan_reading, questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import Finding
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import absent_mounts, host_findings
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.stacks_gone import gone_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import StorageReading
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove.verify_options import read_verify
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.device_table import device_result
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.static_proof_table import view_report
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import Finding
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.module import printable_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.health_call import AUDIT_OPTIONS, OPTIONS
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.storage_reading import StorageReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.host_rules import absent_mounts, host_findings
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.stacks_gone import gone_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import tops, view
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.device_table import device_result
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.host_result import OF_A_FAILURE, as_data, plain
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.reading import failure, made_of_reading, unpacked
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_reading import plan_reading, questions
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import read_stacks
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.verify_options import read_verify
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.reading import failed_task, made_of_reading, unpacked
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.stack_table import view_report
 
 Call = Callable[[str, Mapping[str, Any]], Any]
 
@@ -45,7 +45,7 @@ def _view(call: Call, module: str, arguments: Mapping[str, Any], make: Callable[
     try:
         made = made_of_reading(make, unpacked(result.get("answer")).reading)
     except PlumblineError as fault:
-        return failure(fault)
+        return failed_task(fault)
     warnings = {"warnings": told["warnings"]} if told.get("warnings") else {}
     return {"changed": False, **warnings, **printable_result(made)}
 
@@ -64,13 +64,13 @@ def audit(call: Call, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """All of a host: name of a module → what it returns. A part that fails is its failure, and the others are there all the same."""
     checked = ArgumentSpecValidator(dict(AUDIT_OPTIONS)).validate(dict(arguments))
     if checked.error_messages:  # it says so as every module does
-        return {**failure(PlumblineError("; ".join(checked.error_messages))), **as_data(call("audit", arguments), OF_A_FAILURE)}
+        return {**failed_task(PlumblineError("; ".join(checked.error_messages))), **as_data(call("audit", arguments), OF_A_FAILURE)}
     params = plain(checked.validated_parameters)
     try:
         stacks = read_stacks(params["stacks"]) if params["stacks"] else []
         verify = None if params["verify"] is None else read_verify(params["verify"])
     except PlumblineError as fault:
-        return failure(fault)
+        return failed_task(fault)
     ask = questions(stacks, prove=False, verify=verify is not None)._replace(everything=True)
     of_host = {key: value for key, value in arguments.items() if key in OPTIONS}
     result = call("audit", {**of_host, "questions": plain(ask._asdict())})

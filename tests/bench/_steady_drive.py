@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
 from _bench import line
 from _flash import Flash
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import amplification_at
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.amplification import amplification_at
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import (
     ROUND_SHARE,
     RUNNING,

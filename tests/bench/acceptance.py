@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
 from _bench import line, parser
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL, INCONCLUSIVE, PASS
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._measure.acceptance.noisy_drives import NOISES, run_of_a_drive
 
 MOST_WRONG = 1 / 40

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
 from _bench import line, parser
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import amplification_at
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.amplification import amplification_at
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.style import picture_style
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.svg import Mark, Series, line_plot

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
 from _bench import parser
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import INCONCLUSIVE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.search import NO_PREFERENCE, PHASE, Verdict, search
 

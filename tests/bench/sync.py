@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
 from _bench import line, parser
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL, INCONCLUSIVE, PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import samples as sync_samples
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import verdict
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import Options

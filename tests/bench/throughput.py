@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "playbooks/collections"))
 
 from _bench import line, parser
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import share as throughput_share
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import VOLUMES, Block, ShareOptions
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL, INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import share as throughput_share
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share import VOLUMES, Block, ShareOptions
 
 BLOCK_SECONDS = 1.0
 BETWEEN_SECONDS = 0.6  # the start of fio, and a ramp of a quarter of a block

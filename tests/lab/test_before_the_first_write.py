@@ -20,8 +20,8 @@ MOUNT = "/pl/pgdata0"
 # Mounts with each option by itself, and asks what a run would still want to change.
 TRY_OPTIONS = """
 import json, subprocess, sys
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_options import known_options, option_drift
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mountinfo
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import known_options, option_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.proc_files import parse_mountinfo
 device, target = sys.argv[1:]
 wrong = {}
 for option in known_options():

@@ -240,16 +240,16 @@ def test_a_way_that_was_exchanged_since_the_plan(bench: Bench, harness: Harness,
 KILLS = f"""
 import os, re, subprocess, sys
 sys.path.insert(0, "{HOME}")
-from ansible_collections.plumbline.ssd.plugins.module_utils._change import fstab, mounts
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts import change_mounts, write_fstab
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import replace_file
 from kill_steps import at_every_step
 PATH = "/etc/fstab"
-old = mounts._read_file(PATH)
+old = change_mounts._read_file(PATH)
 mount = {{"path": "/pl/killed", "uuid": "11111111-2222-5333-8444-555555555555", "fstype": "ext4", "options": "noatime,nofail", "passno": 2}}
-new = fstab.edit_fstab(old, [mount])
+new = write_fstab.edit_fstab(old, [mount])
 seen = []
 def check(step):
-    found = mounts._read_file(PATH)
+    found = change_mounts._read_file(PATH)
     assert found in (old, new), step
     seen.append(found == new)
     said = subprocess.run(["findmnt", "--verify"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={{"LC_ALL": "C", "PATH": os.environ["PATH"]}})

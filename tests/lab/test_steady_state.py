@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import amplification_at
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.amplification import amplification_at
 from labkit.bench import Bench, Disk
 from labkit.contents import KINDS, SHORT
 from labkit.harness import Harness, HarnessError

@@ -16,9 +16,9 @@ DISKS = pool(["lost", "other"])
 MIB = 1 << 20
 # What the writers of the collection do before their first write, on a disk that they would refuse.
 KEEP = """
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.backups import keep_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.keep_backups import keep_device
 import subprocess, sys
 def run(argv):
     done = subprocess.run(argv, capture_output=True, text=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Take each guard out in turn, and see whether a unit test notices: `python tests/tools/mutation.py` prints a line of JSON for each.
 
-A guard is a function of module_utils/_judge that returns reasons. Muted, it returns none, wherever it is called
+A guard is a function of one of the files below that returns reasons. Muted, it returns none, wherever it is called
 from: its name in every module and its place in the tuples there are exchanged. The tests are collected once; each guard is muted in a fork of
 its own, which stops at the first test that fails.
 """
@@ -26,11 +26,14 @@ from typing import IO, Any
 import pytest
 
 COLLECTION = "ansible_collections.plumbline.ssd."
-GUARDS = tuple(f"{COLLECTION}plugins.module_utils._judge.{name}" for name in ("reasons", "guards", "volumes", "erase", "unfinished_table"))
-TESTS = Path(__file__).resolve().parents[1] / "unit/plugins/module_utils"
+GUARDS = tuple(
+    f"{COLLECTION}plugins.module_utils.{name}"
+    for name in ("_block.reasons", "_block.guards", "_stack.volumes.volume_rules", "_stack.partitions.erase", "_stack.partitions.unfinished_table")
+)
+TESTS = [Path(__file__).resolve().parents[1] / "unit/plugins" / name for name in ("module_utils", "plugin_utils")]
 SKIPPED = ("test_mutation.py", "test_fuzz.py")
 # What of the tests may know of a guard, the nearest first: those that name the module, then those that plan or write.
-NEAR = re.compile(r"\b_judge\b.*\b(?:reasons|guards|volumes|erase|unfinished_table)\b")
+NEAR = re.compile(r"\bmodule_utils\b.*\b(?:reasons|guards|volume_rules|erase|unfinished_table)\b")
 FAR = re.compile(r"\b(?:make_plan|partition_all|held_alone|held_volumes)\b")
 
 
@@ -162,7 +165,7 @@ def run_until_one_fails(session: pytest.Session, items: Sequence[pytest.Item], a
 
 def main() -> int:
     """Exit status 0 where every guard was missed by a test, and no test failed with all in place."""
-    files = files_to_run(TESTS.rglob("test_*.py"))
+    files = files_to_run(path for folder in TESTS for path in folder.rglob("test_*.py"))
     outcomes = Outcomes([(module, guard) for module in GUARDS for guard in guards_of(importlib.import_module(module))])
     with contextlib.redirect_stdout(sys.stderr):  # what the tests print is not what is asked for
         pytest.main(["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "--import-mode=importlib", *files], plugins=[outcomes])

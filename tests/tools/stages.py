@@ -114,7 +114,9 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
         return [run("ruff", "check", ".", env=kept), run("ruff", "format", "--check", "--diff", "tests/tools", env=kept)]
 
     def types() -> list[Command]:
-        packages = [f"--package=ansible_collections.plumbline.ssd.plugins.{name}" for name in ("module_utils", "plugin_utils.fleet_report")]
+        packages = [
+            f"--package=ansible_collections.plumbline.ssd.plugins.{name}" for name in ("module_utils", "plugin_utils.plan", "plugin_utils.fleet_report")
+        ]
         lab = [
             str(path.relative_to(here / "molecule/lab"))
             for path in sorted((here / "molecule/lab").iterdir())
@@ -183,7 +185,7 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
 
     return [
         Stage("ruff", "Python style and mistakes", ruff),
-        Stage("mypy", "types of module_utils, the lab and these tools", types),
+        Stage("mypy", "types of module_utils, the plan, the report, the lab and these tools", types),
         Stage("unit", "unit tests", lambda: [pytest(*chosen.unit, jobs="2")]),
         Stage("tools", "tests of these tools", lambda: [pytest("tests/tools")]),
         Stage("lab-unit", "tests of the lab's own parts, without a machine", lambda: [pytest("molecule/lab/tests")]),

@@ -86,7 +86,7 @@ def test_what_all_lab_tests_share_chooses_all_of_them(uses: Uses, changed: str) 
 def test_a_unit_test_is_chosen_by_its_imports(uses: Uses) -> None:
     names = affected(uses, ["plugins/module_utils/_measure/sync/writer.py"]).unit_tests()
     assert "tests/unit/plugins/module_utils/_measure/sync/test_writer.py" in names
-    assert "tests/unit/plugins/module_utils/_plan/test_make_plan.py" not in names
+    assert "tests/unit/plugins/plugin_utils/plan/test_make_plan.py" not in names
 
 
 def test_the_list_knows_every_file_and_is_of_use(names: list[str]) -> None:

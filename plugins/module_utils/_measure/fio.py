@@ -12,9 +12,9 @@ import os
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import RANDOM_PERCENT, SECTOR, tail_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.held_device import held_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.held_device import held_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.load_mark import RANDOM_PERCENT, SECTOR, tail_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9_.!-]+(?:/[A-Za-z0-9_.!-]+)*")
 # Of an error's text only what a line can hold.

@@ -10,20 +10,20 @@ import contextlib
 import os
 from typing import Any, Dict, Iterator, Mapping, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ext4 import ext4_backups
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import tail_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.nvme import deallocated_reads_ones
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import lock
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.held_device import check_held
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge import volumes
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import levels_below
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import read_blank_proof
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.held_device import check_held
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.load_mark import tail_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import levels_below
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import lock
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import ext4_backups
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules
 
 _BOUND = ("name", "diskseq", "size", "segments")  # what a place of the load depends on
 LOCK_SECONDS = 10  # udev holds a shared lock while it probes; nobody else should
@@ -80,14 +80,14 @@ def prove(run: Runner, before: Observation, held: Mapping[str, int]) -> None:
             raise PlumblineError("%s went away while it was looked at" % path)
         check_held(held[devno], seen.nodes[devno])
         name = seen.nodes[devno].title or path
-        reasons += [reason.line(name) for reason in volumes.load_reasons(seen, devno)]
+        reasons += [reason.line(name) for reason in volume_rules.load_reasons(seen, devno)]
     if not reasons:
         for devno in devnos:
             check_unchanged(before, seen, devno)
-        tails = tuple(tail_of(mark) for mark in begun.load_marks())
+        tails = tuple(tail_of(mark) for mark in keep_begun.load_marks())
         jobs = [{"path": path, "size": seen.nodes[devno].size, "fd": held[devno], "tails": tails, **_blank(seen, devno)} for devno, path in zip(devnos, paths)]
-        for job, proof in zip(jobs, blank_proof.prove_all(jobs)):
-            reasons += ["%s: %s [data]; %s" % (job["path"], fault, volumes.ONLY_EMPTY) for fault in proof.data]
+        for job, proof in zip(jobs, read_blank_proof.prove_all(jobs)):
+            reasons += ["%s: %s [data]; %s" % (job["path"], fault, volume_rules.ONLY_EMPTY) for fault in proof.data]
             reasons += ["%s: %s [unreadable]; see the kernel's log" % (job["path"], fault) for fault in proof.unread]
     if reasons:
         raise PlumblineError("refused: nothing was written. %s" % reasons[0], reasons)

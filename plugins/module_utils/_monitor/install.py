@@ -8,9 +8,9 @@ import os
 import tempfile
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import make_private, read_json, read_root_file, remove_file, replace_file, write_json
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import make_private, read_json, read_root_file, remove_file, replace_file, write_json
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import unit_files
 
 RECORD = "/var/lib/plumbline/monitor/files.json"  # what was written where; "before": smartd.conf as it was

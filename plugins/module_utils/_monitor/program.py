@@ -16,24 +16,24 @@ import sys
 import time
 from typing import Any, Iterator, List, Mapping, Optional
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible.health_call import read_health, read_options
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import one_line
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import ACCEPTED, PASS
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import replace_file
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.host import absent_mounts, host_findings
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.stacks_gone import gone_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import replace_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Run, peek
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_bound_tools import bound_runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import one_line
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import ACCEPTED, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.health_call import read_health, read_options
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.read_health import DriveMeans, find_disks
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.kept_drift import kept_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.read_persisted import read_kept
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.metrics import HostReading, Proof, failure_text, metrics_text
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, find_disks
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import proofs
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.stack_records import records_of_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_drift import kept_drift
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.persisted import read_kept
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_proofs
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.keep_stacks import records_of_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.host_rules import absent_mounts, host_findings
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.stacks_gone import gone_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import tops, view
 
 _TOOL_SECONDS = 120  # that a tool which reads the storage gets
 
@@ -74,12 +74,12 @@ def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostRead
 def read_proofs() -> List[Proof]:
     """The last measured proof of each stack that the host keeps."""
     try:
-        names = sorted(os.listdir(proofs.DIRECTORY))
+        names = sorted(os.listdir(keep_proofs.DIRECTORY))
     except OSError:
         return []
     found = []
     for name in (one[: -len(".json")] for one in names if one.endswith(".json")):
-        record = proofs.load_proof(name)
+        record = keep_proofs.load_proof(name)
         if record:
             verdict = record.get("verdict")
             found.append(Proof(name, verdict in (PASS, ACCEPTED), _seconds(record.get("time")), verdict == ACCEPTED))

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.stacks_gone import why_not_gone
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, peek
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.stack_records import records_of_stacks, retire_records, retired_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Run, peek
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.keep_stacks import records_of_stacks, retire_records, retired_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.stacks_gone import why_not_gone
 
 
 class Retiring(NamedTuple):

@@ -8,7 +8,7 @@ import posixpath
 import re
 from typing import Any, List, Mapping, NamedTuple, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 
 HOME = "/var/lib/plumbline/monitor"  # where root alone can exchange the program that root runs
 OLD_HOME = "/usr/local/lib/plumbline"  # of earlier commits: on many hosts the group staff can write to /usr/local/lib

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, rank
 
 MOST = 1000  # members of a list or a mapping, and findings of a host: as many as no host has drives

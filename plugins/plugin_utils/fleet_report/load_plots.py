@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import ratio_for
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.amplification import ratio_for
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import sections
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import ACCEPTED, FAIL, INCONCLUSIVE, NOT_JUDGED, PASS, UNFINISHED
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove.measurements import MEASUREMENTS, judge_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import ACCEPTED, FAIL, INCONCLUSIVE, NOT_JUDGED, PASS, UNFINISHED
+from ansible_collections.plumbline.ssd.plugins.module_utils._proof.measurements import MEASUREMENTS, judge_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, check_of, todo_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, LEVELS, MISSING, NONE, OK, UNKNOWN, WARNING, rank, worst_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import MOST, bound

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import table
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import table
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.charts import sparkline
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet, Group, grouped, host_words

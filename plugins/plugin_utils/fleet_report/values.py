@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable, one_line
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import escape_unprintable, one_line
 
 NOTHING = "–"
 _LONGEST = 600  # characters of one value in a page

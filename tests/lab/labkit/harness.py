@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Condition
 from typing import Any
 
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan_host import plan_host
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_host import plan_host
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.views import VIEWS
 from plumblab import guest, process
 from plumblab.paths import Paths

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import AS_FOUND
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import _STACK_KEYS
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import _STACK_KEYS
 from ansible_collections.plumbline.ssd.tests.unit.docs.samples import OUTPUT, ROOT, SHELL, Sample, find_samples, kind_of, samples_of
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 

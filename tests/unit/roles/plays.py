@@ -15,10 +15,10 @@ import os
 import subprocess
 import sys
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer, StorageReading
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_files import Keeping
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.packing import pack
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.keeping import Keeping
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.storage_reading import PlanAnswer, StorageReading
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
 
 HOST = '''#!%s -I
@@ -41,7 +41,7 @@ sys.exit(1 if answer.get("failed") else 0)
 PREPARED = "prepared"
 PLANNER = '''"""Takes the plan that a test put into a reading for the one that is made of it. Loaded before the workers are forked."""
 from ansible.plugins.callback import CallbackBase
-from ansible_collections.plumbline.ssd.plugins.plugin_utils import plan_host
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan import plan_host
 
 REAL = plan_host.plan_reading
 

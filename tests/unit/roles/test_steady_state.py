@@ -12,8 +12,8 @@ import shutil
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.action.report import by_host
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_reserve import read_reserve
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import make_fleet
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_reserve import read_reserve
 from ansible_collections.plumbline.ssd.tests.unit.roles.plays import play
 
 pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")

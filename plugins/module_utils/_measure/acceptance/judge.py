@@ -14,15 +14,15 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import number_text, table
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import number_text, table
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL, INCONCLUSIVE, PASS, worst
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import AS_FOUND, BY_NAME, STEADY, Cell
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import MOST, Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import report_rows
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import merge_bins, percentiles_us
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import ONE_CPU, Share, interval, interval_apart, judge_share
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.latency import merge_bins, percentiles_us
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share import ONE_CPU, Share, interval, interval_apart, judge_share
 
 LEAST_OF_DRIVE = 0.9  # of an incumbent's rate
 LEAST_OF_FLOOR = 1.0

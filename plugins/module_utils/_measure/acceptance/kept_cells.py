@@ -12,10 +12,10 @@ import json
 import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import slug
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lines import LineFile
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.judge import CellRound, ReadBlock
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.line_file import LineFile
 
 DIRECTORY = "/var/lib/plumbline/acceptance"
 FORMAT = 1

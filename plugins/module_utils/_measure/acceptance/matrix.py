@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from typing import List, NamedTuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, round_down
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB, MIB, round_down
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place, common, load_contents, place_words
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 
 # What was on the drive when it was measured: whatever was there; nothing, after a discard; data, after one fill in sequence; or the load itself,
 # until the rate no longer changed.

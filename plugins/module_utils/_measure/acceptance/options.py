@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.checks import kind
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import Faults, PlumblineError, nearest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.checks import kind
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import Faults, PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import (
     AS_FOUND,
     BY_NAME,

@@ -12,12 +12,16 @@ import random
 import time
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.virtual_disks import on_one_ssd
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, discard, sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, read_sysfs, write_discard
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import levels_below
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks import read_drive_links
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.virtual_disks import on_one_ssd
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import INCONCLUSIVE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio as measure_fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import judge, written_drive
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.judge import CellRound, ReadBlock, Sampled
@@ -26,14 +30,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.held_volumes import node_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import merge_bins, read_bins
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import find_fio, run_fio, told_if_gone
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.latency import merge_bins, read_bins
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.raw_device import RawDevice
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.run_fio import find_fio, run_fio, told_if_gone
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.session import resolve
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import levels_below
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import read_drive_links
 
 _SMALLEST = 16 * MIB
 _SAMPLES = 256
@@ -149,7 +149,7 @@ class Acceptance:
 
     def _is_full(self, device: RawDevice) -> bool:
         """Whether the drive still holds a fill. That nothing else is on it was proven when it was taken."""
-        return blank_share(device.node.path, discard.owned(device.node.size), self.dice) == 0
+        return blank_share(device.node.path, write_discard.owned(device.node.size), self.dice) == 0
 
     def _took(self) -> Dict[str, Any]:
         """What was read, written and spent since this was last asked."""
@@ -166,7 +166,7 @@ class Acceptance:
         return CellRound(tuple(sides[0]), tuple(sides[1]))
 
     def _block(self, cell: Cell, node: Node, fraction: float) -> ReadBlock:
-        span = discard.owned(node.size) if self.device else Span(0, node.size)
+        span = write_discard.owned(node.size) if self.device else Span(0, node.size)
         place = cell_place(cell, node_path(node), span, fraction)
         seconds, ramp = self.wanted.block_seconds, 0.0 if cell.writes else self.ramp
         if cell.state == FRESH and self.device is not None:
@@ -204,7 +204,7 @@ class Acceptance:
 
 def accept_drive(run: Runner, params: Mapping[str, Any], wanted: Options, check: bool) -> AcceptanceResult:
     """Measure the drive that a module's parameters name, and judge it. With *check* nothing of it is measured."""
-    seen = sysfs.read_block_devices()
+    seen = read_sysfs.read_block_devices()
     found = find_drives(seen, params["device"], params["incumbent"], wanted)
     work = Acceptance(found, wanted, random.Random())
     shown = [_identity(seen, node) for node in found]

@@ -11,20 +11,20 @@ import contextlib
 import hashlib
 from typing import Any, Iterator, Mapping, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human, round_up
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import MARK_BYTES
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import blank_proof, discard
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import read_blank_proof, write_discard
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.load_mark import MARK_BYTES
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Run, release, take
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human, round_up
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio as measure_fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import FRESH, STEADY, Cell, most_of_block
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice, examine_device, free_device, hold_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.raw_device import RawDevice, examine_device, free_device, hold_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.run_fio import run_fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import accept_cost
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import run_fio
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, release, take
 
 _FILL_BLOCK, _FILL_DEPTH = MIB, 8
 _FILL_STEPS = 20  # of the drive: after each the progress is told
@@ -42,7 +42,7 @@ def needs_fill(cells: Sequence[Cell]) -> bool:
 
 def cost(node: Node, wanted: Options, params: Mapping[str, Any]) -> str:
     """What the measurement writes at most, in one line. Raises PlumblineError where that is too much for the rated endurance."""
-    span = discard.owned(node.size)
+    span = write_discard.owned(node.size)
     blocks = wanted.blocks * sum(cell.writes for cell in wanted.cells)
     filled = span.length if needs_fill(wanted.cells) else 0
     parts = "one fill of %s in sequence, and %d blocks of %s" % (human(filled), blocks, human(most_of_block(span)))
@@ -79,7 +79,7 @@ def hold_drive(run: Runner, node: Node, serial: str) -> Iterator[RawDevice]:
 
 def empty(device: RawDevice) -> None:
     """Discard all of the drive."""
-    discard.discard_span(device.node, device.fd, Span(0, device.node.size))
+    write_discard.discard_span(device.node, device.fd, Span(0, device.node.size))
 
 
 def fill_pieces(span: Span) -> Iterator[Tuple[int, int]]:
@@ -90,8 +90,8 @@ def fill_pieces(span: Span) -> Iterator[Tuple[int, int]]:
 
 def fill(fio: str, device: RawDevice) -> int:
     """Write all of the drive once, in sequence. Returns how many bytes."""
-    node, span = device.node, discard.owned(device.node.size)
-    tell = blank_proof.Progress("fill of %s" % node.path, span.length)
+    node, span = device.node, write_discard.owned(device.node.size)
+    tell = read_blank_proof.Progress("fill of %s" % node.path, span.length)
     for start, length in fill_pieces(span):
         argv = measure_fio.fill_argv(fio, [device.place(start, length)], _FILL_BLOCK, _FILL_DEPTH, mark_of(node))
         run_fio(argv, 0.0, length / _SLOWEST, "the fill of %s" % node.path)

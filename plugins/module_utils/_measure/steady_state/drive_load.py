@@ -10,21 +10,21 @@ import shutil
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, round_up
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import discard
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.disk_activity import read_account
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import write_discard
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, device_label
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disk_activity import read_account
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, round_up
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.read_health import DriveMeans, read_drives
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.latency import percentile_us, read_bins
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.raw_device import RawDevice
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.run_fio import find_fio, run_fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import LoadRound
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.latency import percentile_us, read_bins
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, loaded_span
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.run import Backend, LoadKilled
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.windows import ByteWindows
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import find_fio, run_fio
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, device_label
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import DriveMeans, read_drives
 
 FILL = RandomLoad(MIB, 8, 0)
 _SLOWEST = 10**6  # bytes per second: a round that is slower has a drive that does not answer
@@ -105,7 +105,7 @@ class FioDrive(Backend):
     def discard(self) -> None:
         held = self._held()
         held.place(0, held.node.size)
-        discard.discard_span(held.node, held.fd, Span(0, held.node.size))
+        write_discard.discard_span(held.node, held.fd, Span(0, held.node.size))
 
     def fill(self, offset: int, length: int) -> LoadRound:
         length = min(round_up(length, MIB), self.span.length - offset)

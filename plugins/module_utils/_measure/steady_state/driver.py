@@ -13,20 +13,20 @@ import shutil
 import sys
 from typing import Any, List, Mapping, Optional
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, write_json
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import read_json, write_json
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Run, release, take
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_bound_tools import bound_runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.read_health import find_disks
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.raw_device import free_device, hold_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import RUNNING
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.drive_load import FioDrive
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.files import read_runs
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import free_device, hold_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import Paths, Request, paths_of, read_record
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.run import SteadyRun
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.search import search_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import find_disks
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, release, take
 
 _TOOL_SECONDS = 120  # that a tool which reads the storage gets
 LOADING, FREED, FAILED = "loading", "freed", "failed"

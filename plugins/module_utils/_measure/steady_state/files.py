@@ -7,12 +7,12 @@ import errno
 import os
 from typing import List, Optional, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import MOST_RUNS
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB, MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import Paths
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds, parse_records
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.reserve import MOST_RUNS
 
 # For the rounds of the longest search, a line of some hundred bytes each, and for what is said of the run below /run.
 _ROOM, _STATUS_ROOM = 2 * MIB, 64 * KIB

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.read_sizes import parse_share, parse_size
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB, human, is_power_of_two, round_down
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import MOST_RESERVED, MOST_RUNS, USUAL_HIDDEN, reserve_for_amplification
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import reserved_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_sizes import parse_share, parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB, MIB, human, is_power_of_two, round_down
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, MODES, PASSES, STEADY_STATE, Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.stack_addresses import reserved_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.reserve import MOST_RESERVED, MOST_RUNS, USUAL_HIDDEN, reserve_for_amplification
 
 DIRECTORY = "/var/lib/plumbline/steady"
 STATUS_DIRECTORY = "/run/plumbline/steady"

@@ -7,9 +7,9 @@ import json
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE, NOT_JUDGED, PASS
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import counted_amplification
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import INCONCLUSIVE, NOT_JUDGED, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.amplification import counted_amplification
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.cliff import WINDOW_SHARE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import (
     ROUND_SHARE,

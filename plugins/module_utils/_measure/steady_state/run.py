@@ -14,13 +14,13 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, List, Mapping
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.amplification import COUNTERS
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lines import LineFile
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.amplification import COUNTERS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.cliff import WINDOW_SHARE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import ROUND_SHARE, RUNNING, LoadRound, Steady
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, PASSES, Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds, parse_records
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.line_file import LineFile
 
 FORMAT = 1
 _TRIES = 3  # of a round whose load was ended from outside

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.reserve import ReservePlan, plan_runs
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL, INCONCLUSIVE, PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request, ReserveTarget
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds, steady_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.reserve import ReservePlan, plan_runs
 
 _OF_POINT = ("verdict", "why", "mib_s", "iops", "p99_ms", "write_amplification", "fills", "seconds")
 

@@ -13,17 +13,19 @@ import secrets
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import slug
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.load_mark import MARK_BYTES
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.files import read_json, write_json
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.interpreter import root_interpreter
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.load_mark import MARK_BYTES
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import read_json, write_json
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.interpreter import root_interpreter
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Run, release, take
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import slug
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.write_program_archive import program_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.read_health import find_disks
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.raw_device import free_device, hold_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.files import check_places, earlier_paths, read_runs, stopped_path
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import free_device, hold_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import (
     DIRECTORY,
     Paths,
@@ -36,8 +38,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_stat
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.search import Search, search_lines, search_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.health import find_disks
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.lease_file import Run, release, take
 
 NONE, STARTING, RUNNING, FINISHED, FAILED, INTERRUPTED, STOPPED = "none", "starting", "running", "finished", "failed", "interrupted", "stopped"
 _BEGIN_SECONDS = 300  # for the proof of a device that is read whole

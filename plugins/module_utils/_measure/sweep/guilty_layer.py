@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.layers import KINDS, geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import mapping
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.search import PHASE, Verdict
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import mapping
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.layers import KINDS, geometry
 
 AGREES = "agrees"
 CONTRADICTS = "contradicts"

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human, round_down
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human, round_down
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import common
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 
 DEPTH = 32  # of the recipe
 ROUNDS = 3

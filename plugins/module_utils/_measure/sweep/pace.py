@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import DiskLoad
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import DiskLoad
 
 
 class Pace:

@@ -10,16 +10,15 @@ import random
 import time
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, disk_activity
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, mapping, read_disk_activity
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import evidence, guilty_layer, offset_table, search
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import Options, SweepLimits
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.pace import Pace
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.target import PLACES, TRIES, Target, largest_grain, pick, places_in, target_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import mapping
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
 
 CACHE_TIMES = 4  # as much as a cache may hold has to be read from, before its answers are too few to hide a penalty
 FIO_SECONDS = 60  # for its start and its jobs' starts, beside twice what they read
@@ -41,10 +40,10 @@ class Probe:
         except OSError as fault:
             raise PlumblineError("%s could not be opened: %s" % (target.path, fault.strerror or fault)) from fault
         self.began = time.monotonic()
-        self.pace = Pace(limits.reads_per_second, limits.max_share, self.began, disk_activity.read_load(target.disks))
+        self.pace = Pace(limits.reads_per_second, limits.max_share, self.began, read_disk_activity.read_load(target.disks))
         if limits.max_share < 1:
             time.sleep(Pace.WINDOW)  # to see the load before anything is added to it
-            self.pace.look(time.monotonic(), disk_activity.read_load(target.disks))
+            self.pace.look(time.monotonic(), read_disk_activity.read_load(target.disks))
 
     def open(self) -> int:
         return block_device.open_read(self.target.path)
@@ -74,7 +73,7 @@ class Probe:
             if now - self.began >= self.limits.max_seconds:
                 return None
             if now - self.pace.looked >= Pace.WINDOW:
-                self.pace.look(now, disk_activity.read_load(self.target.disks))
+                self.pace.look(now, read_disk_activity.read_load(self.target.disks))
             wait = self.pace.wait(now, len(places) * self.requests_each)
             if wait <= 0:
                 break
@@ -102,7 +101,7 @@ class Probe:
 
     def fault(self, place: int, size: int, fault: OSError) -> str:
         """What to say of an access that failed."""
-        gone = disk_activity.first_gone(self.target.disks)
+        gone = read_disk_activity.first_gone(self.target.disks)
         if gone:
             return "%s: %s went away while it was measured (%s at byte %d); see the kernel's log" % (
                 self.target.path, gone, fault.strerror or fault, place,
@@ -113,7 +112,7 @@ class Probe:
 
     def share(self) -> float:
         """Its share of all requests that the disks have answered since it was opened."""
-        return self.pace.made(disk_activity.read_load(self.target.disks))
+        return self.pace.made(read_disk_activity.read_load(self.target.disks))
 
 
 class Measured(NamedTuple):

@@ -7,17 +7,17 @@ import contextlib
 import os
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import mapping
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import INCONCLUSIVE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import guilty_layer, offset_table, probe, search, write_probe
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import Options, SweepLimits, read_limits, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.target import Target, last_grain, look_at_target, scratch_target
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import mapping
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe, observe_maps
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe, observe_maps
 
 
 def sweep(run: Runner, run_fio: Callable[[float], Runner], path: str, params: Mapping[str, Any], check: bool) -> Dict[str, Any]:

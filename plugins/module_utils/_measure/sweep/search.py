@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 from typing import Callable, Generator, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import INCONCLUSIVE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.evidence import AtLeast, Level, Screen
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import COARSE, FIRST_GRAIN, Options
 

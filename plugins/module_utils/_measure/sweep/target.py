@@ -14,14 +14,12 @@ import random
 import stat
 from typing import Callable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import fiemap
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, scratch_file, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import ask_file, fiemap, mapping, read_sysfs, write_scratch_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import spans as model_spans
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import search
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import mapping
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import spans as model_spans
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
 
 # So many places have to be there for reads of the largest size, or a cache answers instead of the flash.
 PLACES = 256
@@ -72,7 +70,7 @@ def look_at_target(path: str, seen: Observation) -> Target:
         return _look_at_file(path, found.st_dev, seen)
     if not stat.S_ISBLK(found.st_mode):
         raise PlumblineError("%s is neither a block device nor a regular file; %s" % (path, WHAT))
-    node = seen.nodes.get(sysfs.devno(found.st_rdev))
+    node = seen.nodes.get(read_sysfs.devno(found.st_rdev))
     if node is None:
         raise PlumblineError("%s has no size; is there a medium in it?" % path)
     return target_of(seen, node, path)
@@ -103,10 +101,10 @@ def target_of(seen: Observation, node: Node, path: str = "", spans: Optional[Seq
 @contextlib.contextmanager
 def scratch_target(path: str, seen: Observation, grain: int) -> Iterator[Target]:
     """A scratch file without a name on the filesystem of a directory, large enough for this grain on each of its disks; gone at the end."""
-    devno = sysfs.devno(os.stat(path).st_dev)
+    devno = read_sysfs.devno(os.stat(path).st_dev)
     node = seen.nodes.get(devno)
     disks = max(len(seen.disk_of(node.devno)), 1) if node else 1
-    scratch = scratch_file.create(path, PLACES * 2 * grain * disks, devno)
+    scratch = write_scratch_file.create(path, PLACES * 2 * grain * disks, devno)
     try:
         yield _look_at_file("a scratch file on %s" % path, os.fstat(scratch.fd).st_dev, seen, scratch.fd)
     finally:
@@ -115,8 +113,8 @@ def scratch_target(path: str, seen: Observation, grain: int) -> Iterator[Target]
 
 def _look_at_file(path: str, device: int, seen: Observation, opened: int = -1) -> Target:
     """Where the file's written data lies on the block device of its filesystem. *opened*: its descriptor, where it is open."""
-    node = seen.nodes.get(sysfs.devno(device))
-    kinds = {mount.fstype for mount in seen.mounts if mount.devno == sysfs.devno(device)}
+    node = seen.nodes.get(read_sysfs.devno(device))
+    kinds = {mount.fstype for mount in seen.mounts if mount.devno == read_sysfs.devno(device)}
     if node is None or not kinds or not kinds <= set(fiemap.PLAIN_FILESYSTEMS):
         kind = ", ".join(sorted(kinds)) or "no block device that is mounted here"
         raise PlumblineError(
@@ -128,7 +126,7 @@ def _look_at_file(path: str, device: int, seen: Observation, opened: int = -1) -
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or found.st_dev != device:
                 raise PlumblineError("%s was exchanged while it was looked at; find out who did that, and run again" % path)
-            extents, realtime = file_ioctls.read_extents(fd), file_ioctls.is_realtime(fd)
+            extents, realtime = ask_file.read_extents(fd), ask_file.is_realtime(fd)
         finally:
             if opened < 0:
                 os.close(fd)

@@ -8,15 +8,14 @@ import errno
 import os
 from typing import Callable
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import load_mark
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, load_mark
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio, held_volumes
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import options, probe
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.target import Target
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun
 
 
 def maker(run: Runner, seen: Observation) -> Callable[..., "WriteProbe"]:
@@ -49,7 +48,7 @@ class WriteProbe(probe.Probe):
         flushes = 2 * max(len(target.disks), 1)
         self.requests_each, self.times_each = 1 + flushes, flushes
         mark = os.urandom(load_mark.MARK_BYTES)
-        begun.add_mark(mark)
+        keep_begun.add_mark(mark)
         self.buffer.write(fio.marked(mark, grain))  # no zeros, which may be kept as a note in the map
 
     def open(self) -> int:

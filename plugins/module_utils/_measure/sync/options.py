@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError, nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.rows import DIRECT, ROWS, WRITTEN, Row
 
 _COMPARED = ("fdatasync",)

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL, INCONCLUSIVE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import flush_honesty
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.flush_honesty import State, Times, time_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import Options

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB, MIB
 
 # One WAL segment, written before anything is measured: the rows then overwrite, as they do in a recycled segment.
 FILE_BYTES = 16 * MIB

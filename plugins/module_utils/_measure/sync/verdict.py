@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import number_text
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import number_text
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL, INCONCLUSIVE, PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.rows import Row
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.samples import (

@@ -14,10 +14,10 @@ import stat
 import time
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.proc_files import parse_mountinfo
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import disk_activity, file_ioctls, scratch_file, sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import ask_file, read_disk_activity, read_sysfs, write_scratch_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.proc_files import parse_mountinfo
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.rows import FILE_BYTES, Row
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.samples import ROUNDS, Measured, Samples
@@ -56,9 +56,9 @@ def look_at_volume(path: str) -> MountedVolume:
         raise PlumblineError("%s is not there: %s; name the directory that the volume is mounted on" % (path, fault.strerror or fault)) from fault
     if not stat.S_ISDIR(found.st_mode):
         raise PlumblineError("%s is no directory; name the directory that the volume is mounted on" % path)
-    devno = sysfs.devno(found.st_dev)
+    devno = read_sysfs.devno(found.st_dev)
     real = os.path.realpath(path)
-    mounts = [one for one in parse_mountinfo(sysfs.read_text("/proc/self/mountinfo")) if one.devno == devno and _below(real, one.target)]
+    mounts = [one for one in parse_mountinfo(read_sysfs.read_text("/proc/self/mountinfo")) if one.devno == devno and _below(real, one.target)]
     if not mounts:
         raise PlumblineError("%s is on no filesystem of one block device (but on tmpfs, a network, an overlay, btrfs …); wanted is ext4 or XFS" % path)
     mount = max(reversed(mounts), key=lambda one: len(one.target))  # of several over each other, the last one
@@ -69,7 +69,7 @@ def look_at_volume(path: str) -> MountedVolume:
         )
     if "ro" in mount.options:
         raise PlumblineError("%s is on %s, which is mounted read-only; nothing can be written there" % (path, mount.target))
-    seen = sysfs.read_block_devices()
+    seen = read_sysfs.read_block_devices()
     node = seen.nodes.get(devno)
     name = (node.title or node.name) if node else devno
     disks = tuple(disk.name for disk in seen.disk_of(devno))
@@ -95,8 +95,8 @@ def measure_rows(volume: MountedVolume, options: Options) -> WriterRun:
     jobs: List[_Job] = []
     scratch = _make(volume.path)
     try:
-        scratch_file.check_device(scratch, volume.path, volume.devno)
-        file_ioctls.clear_sync(scratch)
+        write_scratch_file.check_device(scratch, volume.path, volume.devno)
+        ask_file.clear_sync(scratch)
         with mmap.mmap(-1, FILE_BYTES) as contents:
             try:
                 _fill(scratch, contents, volume.path)
@@ -366,7 +366,7 @@ def _take_turns(jobs: List[_Job], scratch: int, options: Options, until: int, vo
 
 def _failed(volume: MountedVolume, row: Row, ops: int, fault: OSError) -> str:
     said = "%s: %s failed after %d operations: %s; " % (volume.path, row.name, ops, fault.strerror or fault)
-    gone = disk_activity.first_gone(volume.disks)
+    gone = read_disk_activity.first_gone(volume.disks)
     if gone:
         return said + "%s went away while it was measured; see the kernel's log" % gone
     return said + "a volume that does not take every write and sync proves nothing"

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import Link
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
 
 LINK_BOUND = 0.85  # of what a link carries: what drives leave of it that it holds up
 JOB = "seq_read"  # only here the link is what a sound drive fills

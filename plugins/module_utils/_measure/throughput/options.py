@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Mapping, NamedTuple, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError, nearest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.read_sizes import parse_size
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import KIB, MIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError, nearest
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_sizes import parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB, MIB
 
 READS = ("seq_read", "rand_read")
 WRITES = ("seq_write", "rand_write")

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB, human, lcm, round_down, round_up
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human, lcm, round_down, round_up
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Segment
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 
 UNIT = MIB
 # A mapping whose bytes are those below, one for one: only these can be followed. Nothing is copied, hidden or moved behind our back.

@@ -13,27 +13,27 @@ import stat
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import load_mark
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, scratch_file, sysfs, sysfs_settings
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.held_device import pinned
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, change_sysfs_settings, load_mark, read_sysfs, write_scratch_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ask_drive import controllers
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.held_device import pinned
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import device_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import Link
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks import read_drive_links
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio as measure_fio
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import keep_baseline as records_baseline
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import share
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.held_volumes import held_alone, node_path, prove
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import placement, share
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.run_fio import EDGE_BYTES, buffer_of, find_fio, read_piece, run_fio, told_if_gone
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import placement
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.options import RANDOM, SEQUENTIAL, Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.run import EDGE_BYTES, buffer_of, find_fio, read_piece, run_fio, told_if_gone
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import device_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import Link
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.disks import read_drive_links
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe_maps
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import baseline as records_baseline
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import begun
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.ask_drive import controllers
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe_maps
 
 _MOST_SHOWN = 8  # ranges of a leg in the result, which has to stay small
 _MOST_CPUS = 8  # more random jobs than that tell nothing more
@@ -71,7 +71,7 @@ def resolve(nodes: Mapping[str, Node], names: Sequence[str]) -> List[str]:
             status = os.stat(path)
         except OSError as fault:
             raise PlumblineError("%s is not there: %s; name a logical volume, a partition or a disk" % (path, fault.strerror or fault)) from fault
-        devno = sysfs.devno(status.st_rdev) if stat.S_ISBLK(status.st_mode) else ""
+        devno = read_sysfs.devno(status.st_rdev) if stat.S_ISBLK(status.st_mode) else ""
         if devno not in nodes:
             raise PlumblineError("%s is no block device with a size; name a logical volume, a partition or a disk" % path)
         if devno in found:
@@ -167,7 +167,7 @@ class Session:
             costs.append((time.monotonic() - began, self.read_bytes + self.written_bytes - before))
             return block
 
-        with sysfs_settings.changed(self.queues("2") if self.wanted.nomerges and job.startswith("seq") else {}):
+        with change_sysfs_settings.changed(self.queues("2") if self.wanted.nomerges and job.startswith("seq") else {}):
             return share.drive(share.measure_share(self.wanted.options, stored), run)
 
     def _spent(self, more: int) -> bool:
@@ -238,7 +238,7 @@ def measure_volumes(run: Runner, wanted: Options, names: Sequence[str], check: b
         if check:
             return _result(session, [], ["check mode: nothing is written, so nothing was measured; the volumes may be written to"], records_baseline.Baseline())
         notes: List[str] = []
-        begun.add_mark(session.mark)
+        keep_begun.add_mark(session.mark)
         try:
             session.compare(held)
             session.fill()
@@ -254,13 +254,13 @@ def measure_paths(run: Runner, wanted: Options, paths: Sequence[str], check: boo
     """Measure the volumes below mounted filesystems, by reads where a scratch file of ours lies."""
     fio = find_fio()
     for path in paths:
-        scratch_file.check_room(path, wanted.scratch)
+        write_scratch_file.check_room(path, wanted.scratch)
     if check:
         return Result([], [], list(paths), 0, 0, 0.0, ["check mode: nothing is written, so there is no scratch file and nothing was measured"], {}, {}, {})
     seen = observe_maps(run)
     volumes: Dict[str, str] = {}
     for path in paths:  # all, before the first file is made
-        devno = sysfs.devno(os.stat(path).st_dev)
+        devno = read_sysfs.devno(os.stat(path).st_dev)
         if devno not in seen.nodes:
             raise PlumblineError("%s is not on one block device (device number %s); name the volumes themselves" % (path, devno))
         if devno in volumes:
@@ -270,7 +270,7 @@ def measure_paths(run: Runner, wanted: Options, paths: Sequence[str], check: boo
     spans: Dict[str, List[Span]] = {}
     with contextlib.ExitStack() as open_files:
         for devno, path in volumes.items():
-            scratch = scratch_file.create(path, wanted.scratch, devno)
+            scratch = write_scratch_file.create(path, wanted.scratch, devno)
             open_files.callback(os.close, scratch.fd)
             spans[devno] = scratch.spans
         session = Session(fio, wanted, seen.nodes, spans)

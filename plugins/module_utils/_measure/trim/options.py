@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Mapping, NamedTuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.read_sizes import parse_size
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import GIB, MIB, round_down
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_sizes import parse_size
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import GIB, MIB, round_down
 
 # What the module takes beside its target.
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {

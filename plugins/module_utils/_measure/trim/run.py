@@ -12,22 +12,22 @@ import random
 import time
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human, round_down, round_up
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.ata import zeros_after_trim
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, disk_activity, file_ioctls, scratch_file, sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import Runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.trim_path import judge_trim_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import ask_file, block_device, read_disk_activity, read_sysfs, write_scratch_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ata import zeros_after_trim
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import spread
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Places, Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human, round_down, round_up
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import SweepLimits
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.probe import Probe
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.target import target_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.writer import MountedVolume
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.trim.options import Options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.trim.verdict import BLANK, CHANGED, KEPT, DriveSeen, Timing, trim_result, wants_timing
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.mapping import spread
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Places, Span
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe.observation import observe_maps
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe_maps
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.trim_path import judge_trim_path
 
 READ = 4096  # bytes of a sample, and of a timed read
 SAMPLES = 64  # on each drive
@@ -48,10 +48,10 @@ def prove_trim(run: Runner, volume: MountedVolume, options: Options) -> Dict[str
     began = time.monotonic()
     seen = observe_maps(run)
     drives = [node for node in seen.disk_of(volume.devno) if node.devno in seen.nodes]
-    before = {drive.devno: (_used(drive), disk_activity.read_account(drive.name)) for drive in drives}
-    kept = scratch_file.create(volume.path, options.scratch, volume.devno)
+    before = {drive.devno: (_used(drive), read_disk_activity.read_account(drive.name)) for drive in drives}
+    kept = write_scratch_file.create(volume.path, options.scratch, volume.devno)
     try:
-        trimmed = scratch_file.create(volume.path, options.scratch, volume.devno)
+        trimmed = write_scratch_file.create(volume.path, options.scratch, volume.devno)
         try:
             there = spread(seen.nodes, volume.devno, trimmed.spans)
             looks = [_Look(drive, there.get(drive.devno, []), before[drive.devno]) for drive in drives]
@@ -90,7 +90,7 @@ def _trim(fd: int, spans: Sequence[Span]) -> int:
     begin, end = round_down(min(span.start for span in spans), group), round_up(max(span.end for span in spans), group)
     done = 0
     for _turn in range(TURNS):
-        done += file_ioctls.trim(fd, begin, end - begin)
+        done += ask_file.trim(fd, begin, end - begin)
         time.sleep(PAUSE_SECONDS)
     return done
 
@@ -101,7 +101,7 @@ def _used(drive: Node) -> Optional[int]:
     return found["nuse"] * drive.limits.logical if found else None
 
 
-def _counted(asked: int, accounts: Sequence[Optional[disk_activity.Account]]) -> Optional[int]:
+def _counted(asked: int, accounts: Sequence[Optional[read_disk_activity.Account]]) -> Optional[int]:
     """Bytes of discards that the kernel counted between the last two accounts; None where it did not count the file's writes before either."""
     before, full, after = accounts
     if before is None or full is None or after is None or full.written - before.written < asked:
@@ -115,18 +115,18 @@ def _blanks(drive: Node) -> Tuple[bool, Sequence[bytes]]:
         found = block_device.identify_namespace(drive.path, drive.identity.nsid)
         word = int(found["dlfeat"]) & 0x7 if found else 0  # DLFEAT bits 2:0: 1 zeros, 2 ones, 0 not reported
         return word in (1, 2), (b"\xff",) if word == 2 else (b"\0",)
-    return zeros_after_trim(sysfs.read_bytes("/sys/class/block/%s/device/vpd_pg89" % drive.name)[60:572]), (b"\0",)
+    return zeros_after_trim(read_sysfs.read_bytes("/sys/class/block/%s/device/vpd_pg89" % drive.name)[60:572]), (b"\0",)
 
 
 class _Look:
     """One drive, from before the trim until after it."""
 
-    def __init__(self, drive: Node, spans: Sequence[Span], before: Tuple[Optional[int], Optional[disk_activity.Account]]) -> None:
+    def __init__(self, drive: Node, spans: Sequence[Span], before: Tuple[Optional[int], Optional[read_disk_activity.Account]]) -> None:
         """*spans*: where the file lies on it that will be trimmed. Raises PlumblineError where that does not hold the file's data."""
         self.drive, self.spans, self.before = drive, list(spans), before
         self.dice = random.Random(int.from_bytes(os.urandom(16), "big"))
         self.full = _used(drive)
-        self.account = disk_activity.read_account(drive.name)
+        self.account = read_disk_activity.read_account(drive.name)
         granule = max(drive.limits.discard_granularity or 0, READ)
         inner = [Span(round_up(one.start, granule), round_down(one.end, granule) - round_up(one.start, granule)) for one in spans]
         self.places = Places([one for one in inner if one.length > 0], READ)
@@ -158,7 +158,7 @@ class _Look:
         found = DriveSeen(
             name=drive.name,
             asked=asked,
-            counted=_counted(asked, [account, self.account, disk_activity.read_account(drive.name)]),
+            counted=_counted(asked, [account, self.account, read_disk_activity.read_account(drive.name)]),
             used=None if unused is None or self.full is None or use is None else (unused, self.full, use),
             contents=self._contents(blanks),
             promised=promised,

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import human
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL, INCONCLUSIVE, PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.evidence import Level, median
 
 REACHED, NOT_REACHED, UNKNOWN = "reached", "not_reached", "cannot_tell"

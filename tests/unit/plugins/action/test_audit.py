@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.action.audit import record_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.packing import pack
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.storage_reading import PlanAnswer
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
-from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._common.test_packing import reading
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._core.test_packing import reading
 from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_records import make_record
 from ansible_collections.plumbline.ssd.tests.unit.roles import plays
 

@@ -7,9 +7,9 @@ import os
 import re
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import (
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits, make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import (
     Accepted,
     BlankProof,
     Ends,
@@ -28,10 +28,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import (
     Vg,
     WriteCache,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.rules import neighbours
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.rules import neighbours
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import read_stacks
 
 NOW = "2026-03-01T12:00:00Z"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

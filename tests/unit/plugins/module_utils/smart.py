@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import nvme_health, smartctl
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.emmc import parse_emmc
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health import nvme_health, smartctl
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.emmc import parse_emmc
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import fixture
 
 RECORDS = json.loads(fixture("health.json"))

@@ -13,37 +13,26 @@ import re
 import struct
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._change import fstab, mounts
-from ansible_collections.plumbline.ssd.plugins.module_utils._change.partition_tables import check_devices, table_script
-from ansible_collections.plumbline.ssd.plugins.module_utils._common import read_sizes
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import escape_unprintable
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import (
-    ata,
-    ext4,
-    fiemap,
-    nvme,
-    nvme_health,
-    partition_table,
-    proc_files,
-    raid_cli,
-    scsi,
-    smartctl,
-    tool_output,
-)
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import ata, fiemap, nvme, ownership, partition_table, proc_files, scsi, spans, tool_output
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits, make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Segment, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._core import read_sizes
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import escape_unprintable
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health import keep_readings, nvme_health, raid_cli, report, smartctl
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.drive_health import Reading, Source
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache import persist_files
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio, keep_baseline
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
-from ansible_collections.plumbline.ssd.plugins.module_utils._model import ownership, spans
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Reading, Source
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Segment, Signature
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import read_stacks
-from ansible_collections.plumbline.ssd.plugins.module_utils._prove import verify_options
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import accepted_risks, baseline, health_baseline
-from ansible_collections.plumbline.ssd.plugins.module_utils._report import drive_health, plan_drawing, static_proof_table
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache import persist_files
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems import ext4
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts import change_mounts, write_fstab
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.write_tables import check_devices, table_script
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_risks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import tops, view
+from ansible_collections.plumbline.ssd.plugins.plugin_utils import stack_table
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan import drawing, verify_options
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import read_stacks
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, fixture, spec
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.hostile import damaged_bytes, damaged_text, damaged_tree, text
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.smart import RECORDS, document, health_log
@@ -154,9 +143,9 @@ def fuzz_mountinfo(dice):
 def fuzz_fstab(dice):
     before = damaged_text(dice, decoded("fstab.txt"))
     proc_files.parse_fstab(before)
-    after = fstab.edit_fstab(before, [MOUNT])
-    assert after.count(fstab.fstab_line(MOUNT) + "\n") >= 1
-    assert fstab.edit_fstab(after, [MOUNT]) == after
+    after = write_fstab.edit_fstab(before, [MOUNT])
+    assert after.count(write_fstab.fstab_line(MOUNT) + "\n") >= 1
+    assert write_fstab.edit_fstab(after, [MOUNT]) == after
 
 
 def fuzz_proc(dice):
@@ -230,8 +219,8 @@ def fuzz_states(dice):
     """What lies on the host of earlier runs, by whomever it was changed since."""
     persist_files.parse_state(json.dumps(damaged_tree(dice, {"version": 1, "devices": [ENTRY]}), default=str))
     found = damaged_tree(dice, RECORD)
-    accepted_risks.parse_accepted("p", json.loads(json.dumps(found, default=str)))
-    baseline.parse_baseline(json.dumps(damaged_tree(dice, BASELINE), default=str), "/b.json")
+    keep_risks.parse_accepted("p", json.loads(json.dumps(found, default=str)))
+    keep_baseline.parse_baseline(json.dumps(damaged_tree(dice, BASELINE), default=str), "/b.json")
 
 
 def fuzz_kept(dice):
@@ -253,12 +242,12 @@ def fuzz_requests(dice):
         ({}, {text(dice): "x"}, {"/etc/systemd/system/a.service.d/50-plumbline-pgdata.conf": "[Unit]\nRequiresMountsFor=" + text(dice) + "\n"})
     )
     try:
-        mounts.check_mounts([mount], drop_ins)
+        change_mounts.check_mounts([mount], drop_ins)
     except PlumblineError:
         check_devices([part])
         assert table_script(part).count("\n") == 5 and table_script(part).count('"') == 2
     else:
-        line = fstab.fstab_line(mount)
+        line = write_fstab.fstab_line(mount)
         assert len(line.split()) == 6 and line.isprintable()
 
 
@@ -293,11 +282,11 @@ def fuzz_device_text(dice):
     host, one, two = hostile_host(dice)
     stacks = read_stacks([{"name": "pgdata", "devices": [host.seen.nodes[one].path, host.seen.nodes[two].path], "volumes": [{"name": "v", "mount": "/v"}]}])
     plan = make_plan(stacks, host.seen)
-    drawn = plan_drawing.diff(plan, host.seen)
-    lines = plan_drawing.steps_report(plan)
+    drawn = drawing.diff(plan, host.seen)
+    lines = drawing.steps_report(plan)
     views = [view(host.seen, devno) for devno in tops(host.seen, [one, two])]
     for found in views:
-        lines += static_proof_table.view_report(found)
+        lines += stack_table.view_report(found)
     for side in ("before", "after"):
         assert all(line.isprintable() for line in drawn[side].split("\n"))
     assert "\nFAIL" not in drawn["before"] + drawn["after"]
@@ -318,16 +307,16 @@ def fuzz_spec_on_a_host(dice):
     if not isinstance(keys, dict) or not all(isinstance(key, str) for key in keys):
         return
     plan = make_plan(spec(host, **keys), host.seen)
-    plan_drawing.diff(plan, host.seen)
+    drawing.diff(plan, host.seen)
     if plan.refusals:
         raise PlumblineError(plan.refusals[0], plan.refusals)
 
 
 # How often each is done is TIMES this.
 SMART = [document(one) for one in RECORDS if one["protocol"] in ("ATA", "NVMe")]
-KNOWN = drive_health.Known(
+KNOWN = report.Known(
     1_800_000_000,
-    [drive_health.StackDrives("pgdata", ("sda",), (), True, True)],
+    [report.StackDrives("pgdata", ("sda",), (), True, True)],
     [("*", 10**15)],
     (),
     {},
@@ -337,9 +326,9 @@ KNOWN = drive_health.Known(
 def judged(health):
     """As the module returns it, which has to be JSON; and what makes a drive healthy, told again from what was read."""
     history = Reading(KNOWN.now - 10**6, health.model, health.serial, health.firmware, 1, dict.fromkeys(health.counters, 0))
-    kept = health_baseline.compare_readings(health, [history], KNOWN.now)
+    kept = keep_readings.compare_readings(health, [history], KNOWN.now)
     known = KNOWN._replace(histories={health.key: kept.readings})
-    result = drive_health.health_result([(Source("/dev/sda", ("sda",)), health)], known)
+    result = report.health_result([(Source("/dev/sda", ("sda",)), health)], known)
     json.dumps(result, allow_nan=False)
     (drive,) = result["drives"]
     assert drive["failing"] in (True, False, None) and (drive["failing"] is not None or drive["level"] in ("warning", "error"))
@@ -388,10 +377,10 @@ def fuzz_raid_cli(dice):
 def fuzz_readings(dice):
     good = {"when": 1_700_000_000, "model": "M", "serial": "S", "firmware": "F", "used": 5, "counters": {"media_errors": 1}}
     line = json.dumps(damaged_tree(dice, good), default=str) if dice.randrange(3) else damaged_text(dice, json.dumps(good))
-    readings = health_baseline.parse_readings(line + "\n" + json.dumps(good))
+    readings = keep_readings.parse_readings(line + "\n" + json.dumps(good))
     health = smartctl.parse_smartctl(0, json.dumps(SMART[0]))
-    drive_health.health_result([(Source("/dev/sda"), health)], KNOWN._replace(histories={health.key: readings}))
-    health_baseline.compare_readings(health, readings, KNOWN.now)
+    report.health_result([(Source("/dev/sda"), health)], KNOWN._replace(histories={health.key: readings}))
+    keep_readings.compare_readings(health, readings, KNOWN.now)
 
 
 TARGETS = {

@@ -10,19 +10,20 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.plumbline.ssd.plugins.module_utils._ansible import module as ansible_module
-from ansible_collections.plumbline.ssd.plugins.module_utils._change import mount_point, mounts, partition_tables
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.text import as_yaml, escape_unprintable, one_line
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import tool_output
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, mount_path, sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.mount_path import Part
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge import mount_path as judge_mount_path
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.mount_path import owner_fault, way_fault
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import ask_file, read_sysfs, tool_output
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import PathState
+from ansible_collections.plumbline.ssd.plugins.module_utils._core import module as ansible_module
+from ansible_collections.plumbline.ssd.plugins.module_utils._core import read_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_path import Part
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import as_yaml, escape_unprintable, one_line
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import PathState
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts import change_mount_point, change_mounts
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts import mount_path as judge_mount_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_path import owner_fault, way_fault
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import write_tables
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host, spec
 
 # --- text that leaves ------------------------------------------------------------------------------
@@ -107,7 +108,7 @@ def test_every_module_leaves_by_the_one_way_out():
     for path in modules.glob("*.py"):
         text = path.read_text(encoding="utf-8")
         left = re.search(r"\bmodule\.(?:exit_json|fail_json|warn|deprecate)\(", text)
-        assert not left, "%s: use leave() and exit_refused() of _ansible/module.py" % path.name
+        assert not left, "%s: use leave() and exit_refused() of _core/module.py" % path.name
 
 
 def test_an_identity_is_printable(tmp_path):
@@ -119,7 +120,7 @@ def test_an_identity_is_printable(tmp_path):
         "device/vpd_pg80": b"\0\x80\0\4S\n\x0b1",
     }.items():
         (tmp_path / name).write_bytes(raw)
-    found = sysfs._read_identity(str(tmp_path), "sda")
+    found = read_sysfs._read_identity(str(tmp_path), "sda")
     assert (found.model, found.wwid, found.serial) == ("V\\u202e M\\x1b[2J", "t10.\\x07 x y", "S\\x0a\\x0b1")
 
 
@@ -139,9 +140,9 @@ def test_sfdisk_is_given_guids_only(key, text):
         "device": "/dev/x", "logical_bytes": 512, "start_bytes": MIB, "length_bytes": MIB, "size_bytes": 8 * MIB, "name": "plumbline:pgdata:0",
         "guid": "AAAAAAAA-0000-4000-8000-000000000001", "type_guid": "AAAAAAAA-0000-4000-8000-000000000002",
     }  # fmt: skip
-    partition_tables.check_devices([device])
+    write_tables.check_devices([device])
     with pytest.raises(PlumblineError, match="does not fit; wanted a GUID"):
-        partition_tables.check_devices([dict(device, **{key: text})])
+        write_tables.check_devices([dict(device, **{key: text})])
 
 
 def test_a_map_that_is_named_like_a_line_of_a_table():
@@ -188,7 +189,7 @@ DROP_IN = "/etc/systemd/system/postgresql@15-main.service.d/50-plumbline-pgdata.
 )
 def test_a_step_that_was_tampered_with(keys, drop_ins, words):
     with pytest.raises(PlumblineError, match=words):
-        mounts.check_mounts([dict(MOUNT, **keys)], drop_ins)
+        change_mounts.check_mounts([dict(MOUNT, **keys)], drop_ins)
 
 
 def test_a_step_as_it_is_planned():
@@ -197,7 +198,7 @@ def test_a_step_as_it_is_planned():
     host.seen.users = {"0": 0}
     volumes = [{"name": "data", "mount": "/srv/data", "required_by": ["postgresql@15-main.service"], "owner": "0", "mode": "0700"}]
     (step,) = [step for step in make_plan(spec(host, volumes=volumes), host.seen).steps if step["action"] == "mount"]
-    mounts.check_mounts(step["mounts"], step["drop_ins"])
+    change_mounts.check_mounts(step["mounts"], step["drop_ins"])
 
 
 # --- the way to a mount point ------------------------------------------------------------------------
@@ -231,19 +232,19 @@ def test_walk_follows_nothing(tmp_path):
     (tmp_path / "real" / "deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "file").touch()
-    assert mount_path.walk(str(tmp_path / "real" / "deep" / "m"))[-1][:2] == (str(tmp_path / "real" / "deep"), "directory")
-    assert mount_path.walk(str(tmp_path / "real" / "none" / "m"))[-1].path == str(tmp_path / "real")
-    last = mount_path.walk(str(tmp_path / "link" / "deep" / "m"))[-1]
+    assert read_path.walk(str(tmp_path / "real" / "deep" / "m"))[-1][:2] == (str(tmp_path / "real" / "deep"), "directory")
+    assert read_path.walk(str(tmp_path / "real" / "none" / "m"))[-1].path == str(tmp_path / "real")
+    last = read_path.walk(str(tmp_path / "link" / "deep" / "m"))[-1]
     assert (last.path, last.kind, last.target) == (str(tmp_path / "link"), "link", "real")
-    assert mount_path.walk(str(tmp_path / "file" / "m"))[-1].kind == "other"
-    assert [part.path for part in mount_path.walk("/m")] == ["/"]
+    assert read_path.walk(str(tmp_path / "file" / "m"))[-1].kind == "other"
+    assert [part.path for part in read_path.walk("/m")] == ["/"]
 
 
 @pytest.fixture
 def frozen(monkeypatch):
     paths = []
-    monkeypatch.setattr(file_ioctls, "is_immutable", lambda fd: os.readlink("/proc/self/fd/%d" % fd) in paths)
-    monkeypatch.setattr(file_ioctls, "set_immutable", lambda fd: paths.append(os.readlink("/proc/self/fd/%d" % fd)))
+    monkeypatch.setattr(ask_file, "is_immutable", lambda fd: os.readlink("/proc/self/fd/%d" % fd) in paths)
+    monkeypatch.setattr(ask_file, "set_immutable", lambda fd: paths.append(os.readlink("/proc/self/fd/%d" % fd)))
     return paths
 
 
@@ -258,14 +259,14 @@ def test_a_way_that_is_not_safe_is_refused_before_anything_is_made(tmp_path, fro
         os.chmod(bad, 0o777)
     before = sorted(os.walk(tmp_path))
     with pytest.raises(PlumblineError, match=r"mount point .*/bad/a/b is not safe: .*/bad (is a symbolic link|can be written to)"):
-        mount_point.prepare_directory(str(bad / "a" / "b"))
+        change_mount_point.prepare_directory(str(bad / "a" / "b"))
     assert sorted(os.walk(tmp_path)) == before and frozen == []
 
 
 def test_what_is_made_on_the_way_is_ours_alone(tmp_path, frozen):
     old = os.umask(0)
     try:
-        mount_point.prepare_directory(str(tmp_path / "a" / "b" / "c"))
+        change_mount_point.prepare_directory(str(tmp_path / "a" / "b" / "c"))
     finally:
         os.umask(old)
     assert [stat.S_IMODE(os.stat(tmp_path / path).st_mode) for path in ("a", "a/b", "a/b/c")] == [0o755] * 3
@@ -274,27 +275,27 @@ def test_what_is_made_on_the_way_is_ours_alone(tmp_path, frozen):
 
 def test_what_comes_between_look_and_flag_is_seen(tmp_path, monkeypatch):
     path = tmp_path / "m"
-    monkeypatch.setattr(file_ioctls, "is_immutable", lambda _fd: False)
+    monkeypatch.setattr(ask_file, "is_immutable", lambda _fd: False)
     wishes = []
 
     def late(_fd, wish=True):
         wishes.append(wish)
         (path / "late").touch()
 
-    monkeypatch.setattr(file_ioctls, "set_immutable", late)
+    monkeypatch.setattr(ask_file, "set_immutable", late)
     with pytest.raises(PlumblineError, match="is not empty since the plan"):
-        mount_point.prepare_directory(str(path))
+        change_mount_point.prepare_directory(str(path))
     assert wishes == [True, False], "immutable, nobody could empty it"
 
 
 def test_no_descriptor_stays_open(tmp_path, frozen):
     (tmp_path / "bad").symlink_to("/")
     before = len(os.listdir("/proc/self/fd"))
-    mount_point.prepare_directory(str(tmp_path / "a" / "b"))
+    change_mount_point.prepare_directory(str(tmp_path / "a" / "b"))
     with pytest.raises(PlumblineError):
-        mount_point.prepare_directory(str(tmp_path / "bad" / "x" / "y"))
+        change_mount_point.prepare_directory(str(tmp_path / "bad" / "x" / "y"))
     with pytest.raises(PlumblineError):
-        mount_point.prepare_directory(str(tmp_path / "bad"))
+        change_mount_point.prepare_directory(str(tmp_path / "bad"))
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -304,10 +305,10 @@ class Mounts:
     def __init__(self, monkeypatch, lands, stubborn=False):
         self.table = {1: ("8:1", "/", 0), 2: ("8:2", "/etc/cron.d", 1)}
         self.lands, self.stubborn, self.calls = lands, stubborn, []
-        monkeypatch.setattr(mount_point, "numbered_mounts", lambda: dict(self.table))
-        monkeypatch.setattr(mount_point, "live_mounts", lambda: {target: ("rw",) for _device, target, _on in self.table.values()})
-        monkeypatch.setattr(mount_point, "mount_below", lambda _path: 1)
-        monkeypatch.setattr(mounts, "_devno_of", {"u1": "253:0"}.get)
+        monkeypatch.setattr(change_mount_point, "numbered_mounts", lambda: dict(self.table))
+        monkeypatch.setattr(change_mount_point, "live_mounts", lambda: {target: ("rw",) for _device, target, _on in self.table.values()})
+        monkeypatch.setattr(change_mount_point, "mount_below", lambda _path: 1)
+        monkeypatch.setattr(change_mounts, "_devno_of", {"u1": "253:0"}.get)
 
     def run(self, argv):
         self.calls.append(tuple(argv))
@@ -334,7 +335,7 @@ def test_a_mount_that_lands_elsewhere_is_taken_away_again(monkeypatch, lands):
     host = Mounts(monkeypatch, lands)
     before, stray = dict(host.table), lands[-1][0]
     with pytest.raises(PlumblineError, match=rf"kernel shows the mount at {stray}: the way to it was changed meanwhile; it was unmounted again"):
-        mounts._mount(host.run, "/data01", "u1")
+        change_mounts._mount(host.run, "/data01", "u1")
     assert host.calls == [("mount", "/data01"), ("umount", stray)]
     assert {number: one for number, one in host.table.items() if one[0] != "253:0"} == {**before, 20: ("8:3", "/somebody/else", 1)}
 
@@ -342,13 +343,13 @@ def test_a_mount_that_lands_elsewhere_is_taken_away_again(monkeypatch, lands):
 def test_a_stray_mount_that_stays_is_told(monkeypatch):
     host = Mounts(monkeypatch, LANDS["elsewhere"], stubborn=True)
     with pytest.raises(PlumblineError, match=r"it could not be unmounted from /etc/cron\.d: do that by hand"):
-        mounts._mount(host.run, "/data01", "u1")
+        change_mounts._mount(host.run, "/data01", "u1")
 
 
 def test_a_mount_that_lands_nowhere_unmounts_nothing(monkeypatch):
     host = Mounts(monkeypatch, [])
     with pytest.raises(PlumblineError, match="shows the mount at nowhere"):
-        mounts._mount(host.run, "/data01", "u1")
+        change_mounts._mount(host.run, "/data01", "u1")
     assert host.calls == [("mount", "/data01")]
 
 
@@ -363,9 +364,9 @@ def test_a_mount_point_of_another_user_below_a_sticky_folder(tmp_path, frozen, o
     assert bool(owner_fault(str(path), owner, Part(str(above), "directory", 0, mode))) == refused
     if refused:
         with pytest.raises(PlumblineError, match=r"is not safe: .* belongs to user 61001, .* chown root"):
-            mount_point.prepare_directory(str(path))
+            change_mount_point.prepare_directory(str(path))
     else:
-        mount_point.prepare_directory(str(path))
+        change_mount_point.prepare_directory(str(path))
     assert frozen == ([] if refused else [str(path)])
 
 
@@ -380,10 +381,10 @@ def test_a_mount_point_that_is_exchanged_while_it_is_looked_at(tmp_path, monkeyp
             if exchanged == "moved":
                 path.mkdir()
 
-    monkeypatch.setattr(file_ioctls, "is_immutable", lambda _fd: False)
-    monkeypatch.setattr(file_ioctls, "set_immutable", late)
+    monkeypatch.setattr(ask_file, "is_immutable", lambda _fd: False)
+    monkeypatch.setattr(ask_file, "set_immutable", late)
     with pytest.raises(PlumblineError, match="was exchanged meanwhile; nothing was mounted"):
-        mount_point.prepare_directory(str(path))
+        change_mount_point.prepare_directory(str(path))
     assert wishes == [True, False]
 
 

@@ -1,43 +1,64 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where every line of code lives: packages below plugins/module_utils, whose imports go down only. Held on the syntax tree of every file."""
+"""Where every line of code lives: rooms by subject below plugins/module_utils, whose imports go down only. Held on the syntax tree of every file."""
 
 from __future__ import annotations
 
 import ast
 import os
+import re
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common import errors
+from ansible_collections.plumbline.ssd.plugins.module_utils._core import errors
 
 PLUGINS = Path(errors.__file__).parents[2]
 NAME = "ansible_collections.plumbline.ssd.plugins.module_utils"
+UPSTAIRS = "plugin_utils"
 
-# Package → rank. A file imports from its own package and from packages of lower rank, wherever in it the import stands.
+# Room → rank. A file imports from its own room and from rooms of lower rank, wherever in it the import stands.
 RANKS = {
-    "_common": 0,  # errors, text, sizes, checks, verdict
-    "_model": 1,  # the words of the domain
-    "_formats": 2,  # bytes and tool output → model
-    "_judge": 3,  # rules over an observation
-    "_io": 3,  # files, devices, tools
-    "_write_cache": 4,  # the drives' caches
-    "_records": 4,  # what is kept on the host
-    "_plan": 5,  # spec + observation → steps
-    "_observe": 5,  # reads the host
-    "_change": 6,  # does it
-    "_measure": 6,  # times it
-    "_report": 6,  # says it
-    "_prove": 7,  # which measurements a stack owes, and what they said
-    "_ansible": 8,  # AnsibleModule, exits, the call of a plan
-    "_monitor": 9,  # watches a host without Ansible
+    "_core": 0,  # errors, text, sizes, checks, verdict, files, tools, lease: knows no subject
+    "_block": 1,  # the host's block devices as they are
+    "_drive": 2,  # what a drive is, says and is told: health, write cache, link
+    "_stack": 3,  # what is built: filesystems, volumes, partitions, mounts; the reading of a host; the static proof
+    "_measure": 4,  # a room for each measurement
+    "_proof": 5,  # what all measurements of a stack say
+    "_monitor": 6,  # watches a host without Ansible
+    "plugin_utils": 7,  # of the controller: the plan, the views, the report; never sent to a host
 }
-FLOORS = 11
+FLOORS = 9
 LINES = 420
 FUNCTION_LINES = 60
 
-# These open files and devices and run tools; the others compute.
-OPENING = ("_io", "_records", "_observe", "_write_cache", "_change", "_measure", "_monitor")
+# These open files and devices and run tools: by the first word of their names, or because they stand here. All others compute.
+VERBS = ("read", "write", "change", "ask", "keep", "run")
+OPENING = {
+    "_core/files.py",
+    "_core/folders.py",
+    "_core/guardian.py",  # puts back what a killed process has changed
+    "_core/interpreter.py",
+    "_block/block_device.py",
+    "_block/held_device.py",
+    "_drive/write_cache/command.py",
+    "_measure/fio.py",
+    "_measure/held_volumes.py",
+    "_measure/raw_device.py",
+    "_measure/steady_state/drive_load.py",
+    "_measure/steady_state/driver.py",
+    "_measure/steady_state/files.py",
+    "_measure/steady_state/service.py",
+    "_measure/sweep/probe.py",
+    "_measure/sweep/target.py",
+    "_measure/sync/rows.py",
+    "_measure/sync/writer.py",
+    "_measure/throughput/session.py",
+    "_monitor/install.py",
+    "_monitor/program.py",
+    "plugin_utils/files.py",
+    "plugin_utils/report.py",  # asks which process it is
+    "plugin_utils/plan/spec_check.py",  # of the roles' argument specs
+}
 DOORS = ("asyncio", "fcntl", "glob", "grp", "io", "mmap", "multiprocessing", "pathlib", "pwd", "select", "shutil", "socket", "subprocess", "syslog", "tempfile")
 # What a file that opens nothing may take of os: what only computes, and who it is.
 OF_OS = ("fsdecode", "fsencode", "geteuid", "path", "strerror")
@@ -51,10 +72,24 @@ SHARED = {
 }
 
 
-def sources(root=PLUGINS / "module_utils"):
-    """Path below module_utils → text, of every file that is not empty."""
-    texts = {str(path.relative_to(root)).replace(os.sep, "/"): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
-    return {path: text for path, text in texts.items() if text}
+def files_below(root, base):
+    """Path below *base* → text, of every file below *root* that has more than its licence."""
+    texts = {str(path.relative_to(base)).replace(os.sep, "/"): path.read_text(encoding="utf-8") for path in sorted(root.rglob("*.py"))}
+    return {path: text for path, text in texts.items() if text.count("\n") > 1}
+
+
+def sources():
+    """The files below module_utils, and the controller's. The report has its own test."""
+    upstairs = files_below(PLUGINS / UPSTAIRS, PLUGINS)
+    return {**files_below(PLUGINS / "module_utils", PLUGINS / "module_utils"), **{path: upstairs[path] for path in upstairs if "/fleet_report/" not in path}}
+
+
+def place_of(dotted):
+    """A file of ours by its dotted name, without its suffix; empty for what is not ours."""
+    for base, start in ((NAME, ""), (NAME.rpartition(".")[0] + "." + UPSTAIRS, UPSTAIRS + "/")):
+        if dotted == base or dotted.startswith(base + "."):
+            return (start + dotted[len(base) + 1 :].replace(".", "/")).rstrip("/") or "."
+    return ""
 
 
 def imports_of(path, text, known):
@@ -62,18 +97,17 @@ def imports_of(path, text, known):
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             for one in node.names:
-                if one.name.startswith(NAME):
-                    yield node.lineno, one.name[len(NAME) + 1 :].replace(".", "/") + ".py", ""
+                if place_of(one.name):
+                    yield node.lineno, place_of(one.name) + ".py", ""
         elif isinstance(node, ast.ImportFrom):
-            base = (node.module or "").replace(".", "/")
             if node.level:
-                base = "/".join([*path.split("/")[: -node.level], *([base] if base else [])])
-            elif base.startswith(NAME.replace(".", "/")):
-                base = base[len(NAME) + 1 :]
+                base = "/".join([*path.split("/")[: -node.level], *((node.module or "").split(".") if node.module else [])])
             else:
-                continue
+                base = place_of(node.module or "")
+                if not base:
+                    continue
             for one in node.names:
-                inner = "%s/%s.py" % (base, one.name) if base else one.name + ".py"
+                inner = "%s/%s.py" % (base, one.name) if base not in ("", ".") else one.name + ".py"
                 yield (node.lineno, inner, "") if inner in known else (node.lineno, base + ".py", one.name)
 
 
@@ -82,15 +116,13 @@ def package(path):
 
 
 def wrong_ways(texts):
-    """Imports that go up or sideways, and files that are in no package."""
-    found = ["%s: in no package that has a rank" % path for path in texts if package(path) not in RANKS]
+    """Imports that go up, and files that are in no room."""
+    found = ["%s: in no room that has a rank" % path for path in texts if package(path) not in RANKS]
     for path, text in texts.items():
-        for line, other, name in imports_of(path, text, texts):
+        for line, other, _name in imports_of(path, text, texts):
             own, there = package(path), package(other)
             if own in RANKS and there != own and not RANKS[own] > RANKS.get(there, 99):
                 found.append("%s:%d: imports %s" % (path, line, other))
-            if (own, there) == ("_change", "_plan") and other != "_plan/steps.py":
-                found.append("%s:%d: takes %s of %s; a change knows the steps of a plan alone" % (path, line, name, other))
     return found
 
 
@@ -104,7 +136,7 @@ def forms(texts):
             if isinstance(node, ast.Import) and any(one.name.startswith("ansible_collections") for one in node.names):
                 found.append("%s:%d: imports a module by its whole name" % (path, node.lineno))
         for line, other, name in imports_of(path, text, texts):
-            if other not in texts or name == "*":
+            if (other not in texts and "/fleet_report/" not in other) or name == "*":
                 found.append("%s:%d: imports %s of %s, which is no file" % (path, line, name, other))
     return found
 
@@ -113,7 +145,7 @@ def openings(texts):
     """Where a file that is not to opens something, or takes what can."""
     found = []
     for path, text in texts.items():
-        if package(path) in OPENING:
+        if path in OPENING or re.match("(?:%s)(?:_|\\.)" % "|".join(VERBS), path.rpartition("/")[2]):
             continue
         for node in ast.walk(ast.parse(text)):
             taken = [one.name for one in node.names] if isinstance(node, (ast.Import, ast.ImportFrom)) else []
@@ -215,15 +247,22 @@ def sent_with(name):
 
 
 # Module that every run calls → packages that its call does not need.
-NOT_SENT = {"stack_plan": ("_plan", "_judge", "_report", "_prove", "_measure", "_change"), "run_lease": ("_formats", "_observe")}
+NOT_SENT = {
+    "stack_plan": ("_measure", "_proof", "_monitor", "_stack/static_proof", "_stack/mounts", "_stack/partitions/write_tables.py"),
+    "run_lease": ("_drive", "_measure", "_proof", "_monitor", "_stack/static_proof", "_stack/mounts"),
+}
 
 
 @pytest.mark.parametrize(("name", "without"), NOT_SENT.items())
 def test_a_module_that_every_run_calls_is_sent_without_what_it_does_not_need(name, without):
-    """A plan is made on the controller. The words for levels of findings are a file of _judge, and are small."""
     found = sent_with(name)
-    assert len(found) > 5 and [path for path in found if package(path) in without and path != "_judge/findings.py"] == []
-    assert any(package(path) == "_judge" for path in sent_with("monitor"))
+    assert len(found) > 5 and [path for path in found if path.startswith(without)] == []
+    assert any(path.startswith("_stack/static_proof") for path in sent_with("monitor"))
+
+
+@pytest.mark.parametrize("path", sorted((PLUGINS / "modules").glob("*.py")), ids=lambda path: path.stem)
+def test_no_code_of_the_controller_is_sent(path):
+    assert not [other for other in sent_with(path.stem) if other.startswith(UPSTAIRS)]
 
 
 def test_an_exception_is_one():
@@ -238,29 +277,30 @@ def taking(what):
 
 # What is planted in a house that is in order, and the rule that tells of it.
 GOOD = {
-    "_common/errors.py": "class PlumblineError(Exception):\n    pass\n",
-    "_io/files.py": "import os\n\n\ndef read_all(path):\n    with open(path) as handle:\n        return handle.read()\n",
-    "_plan/steps.py": "STEP = {}\n",
-    "_plan/lvm.py": taking("_common.errors.PlumblineError") + "import os\n\nWORD = os.path.basename('/a/b')\n",
-    "_change/mounts.py": taking("_plan.steps.STEP") + taking("_io.files.read_all"),
+    "_core/errors.py": "class PlumblineError(Exception):\n    pass\n",
+    "_core/files.py": "import os\n\n\ndef read_all(path):\n    with open(path) as handle:\n        return handle.read()\n",
+    "_stack/steps.py": "STEP = {}\n",
+    "_stack/volumes/volume_rules.py": taking("_core.errors.PlumblineError") + "import os\n\nWORD = os.path.basename('/a/b')\n",
+    "_stack/mounts/change_mounts.py": taking("_stack.steps.STEP") + taking("_core.files.read_all") + "import os\n\nfd = os.open('/', os.O_RDONLY)\n",
+    "plugin_utils/plan/lvm.py": taking("_stack.steps.STEP"),
 }
 PLANTED = [
-    pytest.param(wrong_ways, {"_common/text.py": taking("_io.files.read_all")}, id="up"),
-    pytest.param(wrong_ways, {"_common/text.py": "def late():\n    %s" % taking("_io.files.read_all")}, id="up-and-lazy"),
-    pytest.param(wrong_ways, {"_common/text.py": "import %s._io.files\n" % NAME}, id="up-by-its-whole-name"),
-    pytest.param(wrong_ways, {"_common/text.py": "from .._io import files\n"}, id="up-and-relative"),
-    pytest.param(wrong_ways, {"_common/text.py": "from %s import _io\n" % NAME}, id="up-to-a-package"),
-    pytest.param(wrong_ways, {"_judge/guards.py": taking("_io.files.read_all")}, id="sideways"),
-    pytest.param(wrong_ways, {"_change/lvm.py": taking("_plan.lvm.WORD")}, id="a-change-that-plans"),
-    pytest.param(wrong_ways, {"_change/lvm.py": taking("_plan.lvm")}, id="a-change-that-plans-by-module"),
+    pytest.param(wrong_ways, {"_core/text.py": taking("_block.host.Node")}, id="up"),
+    pytest.param(wrong_ways, {"_core/text.py": "def late():\n    %s" % taking("_block.host.Node")}, id="up-and-lazy"),
+    pytest.param(wrong_ways, {"_core/text.py": "import %s._block.host\n" % NAME}, id="up-by-its-whole-name"),
+    pytest.param(wrong_ways, {"_core/text.py": "from .._block import host\n"}, id="up-and-relative"),
+    pytest.param(wrong_ways, {"_core/text.py": "from %s import _block\n" % NAME}, id="up-to-a-package"),
+    pytest.param(wrong_ways, {"_block/guards.py": taking("_drive.health.health_rules.x")}, id="up-to-a-room-within-a-room"),
+    pytest.param(wrong_ways, {"_monitor/metrics.py": "from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan import lvm\n"}, id="a-host-that-plans"),
     pytest.param(wrong_ways, {"_rest/all.py": "X = 1\n"}, id="no-package"),
     pytest.param(wrong_ways, {"_loose.py": "X = 1\n"}, id="no-folder"),
-    pytest.param(forms, {"_io/tools.py": "from . import files\n"}, id="relative"),
-    pytest.param(forms, {"_io/tools.py": "from %s._io.files import *\n" % NAME}, id="star"),
-    pytest.param(forms, {"_io/tools.py": "import %s._io.files\n" % NAME}, id="whole-name"),
-    pytest.param(forms, {"_io/tools.py": taking("_io.gone.read_all")}, id="no-such-file"),
+    pytest.param(forms, {"_core/run_tools.py": "from . import files\n"}, id="relative"),
+    pytest.param(forms, {"_core/run_tools.py": "from %s._core.files import *\n" % NAME}, id="star"),
+    pytest.param(forms, {"_core/run_tools.py": "import %s._core.files\n" % NAME}, id="whole-name"),
+    pytest.param(forms, {"_core/run_tools.py": taking("_core.gone.read_all")}, id="no-such-file"),
     *(
-        pytest.param(openings, {"_judge/guards.py": text}, id="opens-%d" % number)
+        pytest.param(openings, {path: text}, id="%s-opens-%d" % (path.split("/")[0], number))
+        for path in ("_block/guards.py", "_stack/reader.py", "plugin_utils/plan/lvm.py")
         for number, text in enumerate(
             (
                 "def read(path):\n    return open(path)\n",
@@ -277,12 +317,14 @@ PLANTED = [
             )
         )
     ),
-    pytest.param(circles, {"_io/a.py": taking("_io.b.x"), "_io/b.py": taking("_io.c.x"), "_io/c.py": "def f():\n    " + taking("_io.a.x")}, id="circle"),
-    pytest.param(circles, {"_io/a.py": "from %s._io import a\n" % NAME}, id="itself"),
-    pytest.param(too_large, {"_io/a.py": "x = 1\n" * (LINES + 1)}, id="large-file"),
-    pytest.param(too_large, {"_io/a.py": "class A:\n    def f(self):\n" + "        x = 1\n" * FUNCTION_LINES}, id="large-function"),
-    pytest.param(shared_names, {"_io/a.py": "class PlumblineError:\n    pass\n"}, id="a-class-twice"),
-    pytest.param(shared_names, {"_change/a.py": "def read_all():\n    pass\n"}, id="a-function-twice"),
+    pytest.param(
+        circles, {"_core/a.py": taking("_core.b.x"), "_core/b.py": taking("_core.c.x"), "_core/c.py": "def f():\n    " + taking("_core.a.x")}, id="circle"
+    ),
+    pytest.param(circles, {"_core/a.py": "from %s._core import a\n" % NAME}, id="itself"),
+    pytest.param(too_large, {"_core/a.py": "x = 1\n" * (LINES + 1)}, id="large-file"),
+    pytest.param(too_large, {"_core/a.py": "class A:\n    def f(self):\n" + "        x = 1\n" * FUNCTION_LINES}, id="large-function"),
+    pytest.param(shared_names, {"_core/a.py": "class PlumblineError:\n    pass\n"}, id="a-class-twice"),
+    pytest.param(shared_names, {"_stack/a.py": "def read_all():\n    pass\n"}, id="a-function-twice"),
 ]
 
 

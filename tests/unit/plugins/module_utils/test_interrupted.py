@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host, spec
 
 VOLUMES = {

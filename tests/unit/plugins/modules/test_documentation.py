@@ -9,7 +9,7 @@ import os
 
 import pytest
 import yaml
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_spec import VARIABLES
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import VARIABLES
 
 HERE = os.path.dirname(__file__)
 FILES = glob.glob(os.path.join(HERE, "..", "..", "..", "..", "plugins", "modules", "*.py"))

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Source
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
-from ansible_collections.plumbline.ssd.plugins.module_utils._observe import left_out
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import health_baseline, last_health
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.last_health import load_last
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health import keep_last_reading, keep_readings, read_other_drives
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.drive_health import Health, Source
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.keep_last_reading import load_last
 from ansible_collections.plumbline.ssd.plugins.modules import drive_health
 
 DRIVE = Health(source="smartctl", protocol="NVMe", model="M", serial="S1X2", firmware="F", passed=True, critical_warning=0, counters={"power_cycles": 5})
@@ -24,8 +23,8 @@ PARAMS = {
 @pytest.fixture
 def call(tmp_path, monkeypatch):
     """(drive, check mode, options) → (result, warnings)."""
-    monkeypatch.setattr(health_baseline, "DIRECTORY", str(tmp_path / "health"))
-    monkeypatch.setattr(last_health, "PATH", str(tmp_path / "health" / "last.json"))
+    monkeypatch.setattr(keep_readings, "DIRECTORY", str(tmp_path / "health"))
+    monkeypatch.setattr(keep_last_reading, "PATH", str(tmp_path / "health" / "last.json"))
     monkeypatch.setattr(drive_health, "need_root", lambda: None)
     monkeypatch.setattr(drive_health, "peek", lambda run: (None, ""))
     monkeypatch.setattr(drive_health, "find_disks", lambda asked, everything: ([NODE], {}))
@@ -38,7 +37,7 @@ def call(tmp_path, monkeypatch):
             get_bin_path = exit_json = fail_json = staticmethod(lambda **found: result.update(found))
 
         monkeypatch.setattr(drive_health, "AnsibleModule", lambda **spec: Module)
-        monkeypatch.setattr(left_out, "read_drives", lambda _means, nodes, *asked: [(Source("/dev/nvme0", ("nvme0n1",)), drive) for _one in nodes])
+        monkeypatch.setattr(read_other_drives, "read_drives", lambda _means, nodes, *asked: [(Source("/dev/nvme0", ("nvme0n1",)), drive) for _one in nodes])
         with pytest.raises(SystemExit):
             drive_health.main()
         return result, warnings

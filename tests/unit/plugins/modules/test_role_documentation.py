@@ -9,7 +9,7 @@ import re
 
 import pytest
 import yaml
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan import read_spec, read_volumes
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan import read_spec, read_volumes
 
 ROLES = os.path.join(os.path.dirname(__file__), "..", "..", "..", "..", "roles")
 WITHOUT_STACKS = {"acceptance", "health", "monitor", "steady_state"}

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import random
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import worst
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import PCIE, Link, LinkEnd
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.drive_health import Source
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.report import Known, health_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share import Found, Share, judge_share, throughput_as_dict
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.report import figures
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.rows import ROWS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.samples import Samples
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import Found, Share, judge_share, throughput_as_dict
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.trim.verdict import VERDICTS, DriveSeen, judge_drive
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Source
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Segment
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, Link, LinkEnd
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.make_plan import make_plan
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.device_table import device_result
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import Known, health_result
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.static_proof_table import view_report
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import tops, view
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.device_table import device_result
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.stack_table import view_report
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils import smart
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host, spec
 

@@ -13,13 +13,14 @@ import resource
 import zlib
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ends
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.last_reading import LastReading
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer, StorageReading
-from ansible_collections.plumbline.ssd.plugins.module_utils._write_cache.kept_files import Keeping
-from ansible_collections.plumbline.ssd.plugins.plugin_utils import plan_host, sound_reading, views
-from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._common.test_packing import SPEC, reading
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ends
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.packing import pack
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.last_reading import LastReading
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.keeping import Keeping
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.storage_reading import PlanAnswer, StorageReading
+from ansible_collections.plumbline.ssd.plugins.plugin_utils import sound_reading, views
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan import plan_host
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._core.test_packing import SPEC, reading
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.hostile import HOSTILE
 

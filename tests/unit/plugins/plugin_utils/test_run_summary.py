@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.run_summary import HostRun, kept_of, outcome_of, summary_lines
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.run_summary import HostRun, kept_of_plan, outcome_of, summary_lines
 
 
 def finding(level, name="data", layer="ext4"):
@@ -69,7 +69,7 @@ def test_a_host_that_lies_costs_no_other_host_its_line(found, fault):
 
 @pytest.mark.parametrize("plan", [None, 7, [], {"findings": HOSTILE * 1000, "steps": "x", "stacks": "y" * 10**6}])
 def test_little_is_kept_of_a_plan_until_the_end(plan):
-    kept = kept_of(plan)
+    kept = kept_of_plan(plan)
     assert set(kept) == {"steps", "findings"} and len(str(kept)) < 10**6
 
 

@@ -8,12 +8,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.packing import pack
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.static_proof import tops, view
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.storage_reading import PlanAnswer
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.device_table import device_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.packing import pack
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.storage_reading import PlanAnswer
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import tops, view
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.device_table import device_result
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.views import VIEWS
-from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._common.test_packing import SPEC, reading
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._core.test_packing import SPEC, reading
 
 FAILED = {"failed": True, "msg": "it hangs", "reasons": ["it hangs", "for long"]}
 HEALTH = {"drives": [{"name": "nvme0n1"}], "findings": []}

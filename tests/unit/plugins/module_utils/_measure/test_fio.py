@@ -4,8 +4,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats import load_mark
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import load_mark
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Load, Place
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import fixture

@@ -12,8 +12,8 @@ import time
 import zipfile
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.write_program_archive import program_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import install, program, unit_files
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.unit_files import SmartdLine, can_be_watched, smartd_text, unit_texts
 
@@ -193,8 +193,8 @@ def test_a_reading_that_fails_is_told(tmp_path, monkeypatch, fault, raised):
 
 READING = """
 import sys, time
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.bound_tools import bound_runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_bound_tools import bound_runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import program
 
 def hang(_settings, _now):

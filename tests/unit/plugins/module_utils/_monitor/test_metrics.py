@@ -9,11 +9,11 @@ import re
 
 import pytest
 import yaml
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.findings import Finding
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.drive_health import Health, Source
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import SATA, Link, LinkEnd
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import Finding
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import SATA, Link, LinkEnd
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.drive_health import Health, Source
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.report import Known, health_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor.metrics import METRICS, HostReading, Proof, failure_text, metrics_text
-from ansible_collections.plumbline.ssd.plugins.module_utils._report.drive_health import Known, health_result
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.hostile import HOSTILE
 
 NOW = 1_800_000_000

@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import files
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge.stacks_gone import gone_stacks, why_not_gone
+from ansible_collections.plumbline.ssd.plugins.module_utils._core import files
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import program, retire
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import accepted_risks, proofs
-from ansible_collections.plumbline.ssd.plugins.module_utils._records.stack_records import records_of_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_proofs, keep_risks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.keep_stacks import records_of_stacks
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.stacks_gone import gone_stacks, why_not_gone
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host, spec
 
 PROOF = {"stack": "old", "verdict": "fail", "time": "2026-01-02T03:04:05Z"}
@@ -22,8 +22,8 @@ def host(tmp_path, monkeypatch):
     """A host with the stack pgdata, and records of it and of a stack "old" that is gone."""
     home = str(tmp_path / "plumbline")
     monkeypatch.setattr(files, "HOME", home)
-    monkeypatch.setattr(proofs, "DIRECTORY", home + "/proof")
-    monkeypatch.setattr(accepted_risks, "ACCEPTED", home + "/accepted")
+    monkeypatch.setattr(keep_proofs, "DIRECTORY", home + "/proof")
+    monkeypatch.setattr(keep_risks, "ACCEPTED", home + "/accepted")
     one = Host()
     one.pair()
     one.build(spec(one))
@@ -31,7 +31,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(retire, "peek", lambda run: (None, one.held))
     one.held, one.home = "", home
     for stack in ("old", "pgdata"):
-        proofs.save_proof(stack, {**PROOF, "stack": stack})
+        keep_proofs.save_proof(stack, {**PROOF, "stack": stack})
     files.write_json(home + "/accepted/old.json", [], "what was accepted")
     (tmp_path / "plumbline/proof/NOTES.txt").write_text("not ours")
     return one

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins import module_utils
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge import health
-from ansible_collections.plumbline.ssd.plugins.plugin_utils import fleet_report
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health import health_rules
+from ansible_collections.plumbline.ssd.plugins.plugin_utils import fleet_report, plan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, check_of, todo_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import read_record
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.remedies import RULES
@@ -20,7 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.remedie
 MAKERS = {"Finding": 5, "Problem": 0, "Change": 0, "found_by": 0}
 # Where the rule is that of another finding, or comes from a table of the judge; these are all, and the tables are read below.
 PASSED_ON = {"one.rule", "problem.rule", "mixed.rule", "name"}
-TABLES = {*health._DATA_ERRORS, *health._GROWING, *(row[0] for row in health._WARNING_BITS), *(row[1] for row in health._EXCEPTIONS)}
+TABLES = {*health_rules._DATA_ERRORS, *health_rules._GROWING, *(row[0] for row in health_rules._WARNING_BITS), *(row[1] for row in health_rules._EXCEPTIONS)}
 
 
 def rules_of(call):
@@ -33,7 +33,7 @@ def rules_of(call):
     return [one.value if isinstance(one, ast.Constant) else ast.unparse(one) for one in ends]
 
 
-FILES = [file for package in (module_utils, fleet_report) for file in sorted(Path(next(iter(package.__path__))).rglob("*.py"))]
+FILES = [file for package in (module_utils, plan, fleet_report) for file in sorted(Path(next(iter(package.__path__))).rglob("*.py"))]
 GIVEN = [
     (f"{file.name}:{node.lineno}", rule) for file in FILES for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
     for rule in rules_of(node)

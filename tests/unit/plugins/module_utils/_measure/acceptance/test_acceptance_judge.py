@@ -8,8 +8,8 @@ import json
 import math
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS, worst
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL, INCONCLUSIVE, PASS, worst
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import judge
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.judge import CellRound, ReadBlock, Sampled
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import BY_NAME, CELLS

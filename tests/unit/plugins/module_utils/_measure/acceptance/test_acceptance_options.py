@@ -7,7 +7,8 @@ import copy
 import math
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.matrix import (
     BY_NAME,
     CELLS,
@@ -21,7 +22,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import Options, read_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 
 KIB, MIB = 1 << 10, 1 << 20
 NAN, INF = math.nan, math.inf

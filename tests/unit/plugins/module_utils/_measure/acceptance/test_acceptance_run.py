@@ -12,16 +12,17 @@ import shutil
 from collections import Counter
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import block_device, files
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core import files
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import raw_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance import kept_cells, run
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.acceptance.options import ARGUMENTS, Options
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import raw_device
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.raw_device import RawDevice
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Node, Observation, Segment
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.identity import Identity
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.raw_device import RawDevice
 from ansible_collections.plumbline.ssd.plugins.modules import acceptance
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import sparse_file
 
@@ -63,7 +64,7 @@ def host(monkeypatch):
         return found
 
     monkeypatch.setattr(run, "resolve", resolve)
-    monkeypatch.setattr(run.sysfs, "read_nodes", lambda: NODES)
+    monkeypatch.setattr(run.read_sysfs, "read_nodes", lambda: NODES)
     monkeypatch.setattr(run, "find_fio", lambda: "/usr/bin/fio")
     monkeypatch.setattr(run, "read_drive_links", lambda node: ())
 

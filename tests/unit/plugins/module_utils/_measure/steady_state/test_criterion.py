@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import INCONCLUSIVE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import (
     RUNNING,
     STEADY,

@@ -6,16 +6,16 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.sizes import MIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import discard
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import write_discard
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits, make_geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import partition_end
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import drive_load, request, rounds
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import ROUND_SHARE, WINDOW
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS, WINDOW_FILLS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits, make_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.stack_addresses import partition_end
 
 TB = 10**12
 ASKED = {key: option.get("default") for key, option in request.ARGUMENTS.items()}
@@ -84,7 +84,7 @@ def test_what_is_loaded_beside_a_reserve(size, reserve, length):
     end = partition_end(size, {"percent": 100 * reserve}, make_geometry(Limits(physical=4096)))
     assert end == MIB + length
     if not reserve:
-        assert request.loaded_span(size, reserve) == discard.owned(size)
+        assert request.loaded_span(size, reserve) == write_discard.owned(size)
 
 
 def test_a_reserve_that_leaves_too_little():

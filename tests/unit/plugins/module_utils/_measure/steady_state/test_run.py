@@ -8,13 +8,13 @@ import signal
 import sys
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
+from ansible_collections.plumbline.ssd.plugins.module_utils._core import keep_lines
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import INCONCLUSIVE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import run as module
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import RUNNING, STEADY, LoadRound
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.run import Backend, SteadyRun
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import line_file
 
 CAPACITY = 1_000_003  # no multiple of a round
 KILLS = 48
@@ -114,7 +114,7 @@ def in_child(place, drive, kill_at):
 
         def trace(frame, event, _argument):
             nonlocal lines
-            if frame.f_code.co_filename not in (module.__file__, line_file.__file__):
+            if frame.f_code.co_filename not in (module.__file__, keep_lines.__file__):
                 return None
             if event == "line":
                 lines += 1
@@ -286,9 +286,9 @@ def test_a_full_filesystem_loses_one_round(place, drive, monkeypatch, fails):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(line_file.os, "write", full)
+        patch.setattr(keep_lines.os, "write", full)
         if fails == "fsync":
-            patch.setattr(line_file.os, "fsync", failing)
+            patch.setattr(keep_lines.os, "fsync", failing)
         with pytest.raises(PlumblineError, match="No space left"):
             one.advance()
     one.close()
@@ -413,7 +413,7 @@ def test_a_full_filesystem_ends_a_picture_and_the_next_start_goes_on(place, driv
         return real(fd, data) if count[0] < 50 else real(fd, data[:3])
 
     with monkeypatch.context() as patch:
-        patch.setattr(line_file.os, "write", full)
+        patch.setattr(keep_lines.os, "write", full)
         with pytest.raises(PlumblineError, match="No space left"):
             one.run()
     one.close()

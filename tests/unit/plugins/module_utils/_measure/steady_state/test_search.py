@@ -7,12 +7,12 @@ import json
 import math
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import search
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request, ReserveTarget
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.rounds import Rounds
-from ansible_collections.plumbline.ssd.plugins.module_utils._plan.read_reserve import read_reserve
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_reserve import read_reserve
 
 LOAD = RandomLoad(4096, 32, 0)
 TAIL, WA = ReserveTarget(p99_write_ms=2.0), ReserveTarget(wa=3.0, hidden=0.07)

@@ -11,10 +11,11 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.interpreter import root_interpreter
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.program_archive import program_bytes
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver, files, raw_device, request, search, service
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.interpreter import root_interpreter
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.write_program_archive import program_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import raw_device
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state import driver, files, request, search, service
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.criterion import LoadRound
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.options import DEFAULTS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import RandomLoad, Request, ReserveTarget

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import INCONCLUSIVE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.guilty_layer import (
     AGREES,
     CONTRADICTS,
@@ -15,8 +17,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.guilt
     stack_layers,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.search import NO_PREFERENCE, PHASE, Verdict
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Segment
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host
 
 LIE = "the device lies about its alignment"

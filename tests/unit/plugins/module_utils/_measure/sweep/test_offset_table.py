@@ -5,7 +5,7 @@ import json
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.offset_table import (
     TablePlan,
     TableRow,

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import DiskLoad
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.pace import Pace
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import DiskLoad
 
 
 def run(others, seconds=10.0, rate=500, share=0.02, reads=8, latency_ms=0.2, each_ms=1.0, account=True, flushes=0):

@@ -5,15 +5,15 @@ import os
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common import verdict as common_verdict
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import DiskLoad, Observation, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._core import verdict as common_verdict
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import options as sweep_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import probe as sweep_probe
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import search
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import target as sweep_target
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.options import SweepLimits
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.target import Target
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import DiskLoad, Observation, Segment
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -217,7 +217,7 @@ def test_a_loaded_device_gets_its_share_only(sparse, monkeypatch):
         passed = sweep_probe.time.monotonic() - began
         return DiskLoad(int(1000 * passed), 1000 * passed)
 
-    monkeypatch.setattr(sweep_probe.disk_activity, "read_load", load)
+    monkeypatch.setattr(sweep_probe.read_disk_activity, "read_load", load)
     measured = sweep_probe.measure_target(target(64 * MIB, path=sparse), sweep_options.Options(max_bytes=GIB), SweepLimits(1.2, 0, 0.02))
     assert measured.found.verdict == common_verdict.INCONCLUSIVE
     assert 0 < measured.found.reads <= 24 and measured.held > 0.5

@@ -8,7 +8,7 @@ import math
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import INCONCLUSIVE
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import INCONCLUSIVE
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import evidence
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep import search as sweep_search
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sweep.evidence import AtLeast, Level, RankSum, Screen, Wealth

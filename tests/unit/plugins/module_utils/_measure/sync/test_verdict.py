@@ -7,8 +7,8 @@ import os
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.verdict import FAIL, INCONCLUSIVE, PASS
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import FAIL, INCONCLUSIVE, PASS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.statistics import poisson_bounds, spent
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import options as sync_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import report, rows

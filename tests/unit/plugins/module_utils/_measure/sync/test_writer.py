@@ -6,8 +6,8 @@ import os
 import time
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import read_sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import options as sync_options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import rows as sync_rows
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync import samples as sync_samples
@@ -28,7 +28,7 @@ def volume(tmp_path):
         os.close(os.open(str(tmp_path), os.O_TMPFILE | os.O_RDWR))
     except OSError:
         pytest.skip("no O_TMPFILE below the temporary directory")
-    return MountedVolume(str(tmp_path), str(tmp_path), "x", "ext4", (), 512, sysfs.devno(os.stat(tmp_path).st_dev))
+    return MountedVolume(str(tmp_path), str(tmp_path), "x", "ext4", (), 512, read_sysfs.devno(os.stat(tmp_path).st_dev))
 
 
 @pytest.fixture
@@ -265,8 +265,8 @@ def host(monkeypatch):
 
     monkeypatch.setattr(writer.os, "stat", stat)
     monkeypatch.setattr(writer.os.path, "realpath", lambda path: path)
-    monkeypatch.setattr(sysfs, "read_text", lambda path: MOUNTS)
-    monkeypatch.setattr(sysfs, "read_nodes", dict)
+    monkeypatch.setattr(read_sysfs, "read_text", lambda path: MOUNTS)
+    monkeypatch.setattr(read_sysfs, "read_nodes", dict)
 
 
 @pytest.mark.parametrize(

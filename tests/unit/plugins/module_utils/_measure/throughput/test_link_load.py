@@ -6,9 +6,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import share
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import PCIE, SATA, Link, LinkEnd
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import share
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.link_load import is_link_bound, link_loads
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.link import PCIE, SATA, Link, LinkEnd
 
 MB = 10**6
 

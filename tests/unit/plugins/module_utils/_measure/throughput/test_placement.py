@@ -4,12 +4,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import placement
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.placement import LegPiece
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Segment
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host
 
 

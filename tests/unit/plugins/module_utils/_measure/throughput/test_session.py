@@ -10,19 +10,17 @@ import sys
 import time
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._common.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._formats.fiemap import Extent
-from ansible_collections.plumbline.ssd.plugins.module_utils._io import file_ioctls, scratch_file
-from ansible_collections.plumbline.ssd.plugins.module_utils._io.tools import ENVIRONMENT
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge import guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._judge import volumes as judge_volumes
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure import held_volumes
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import options, run
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import ask_file, guards, write_scratch_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.fiemap import Extent
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ext4, Lv, Lvm, Mount, Observation, Pv, Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import ENVIRONMENT
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure import held_volumes, keep_baseline, run_fio
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share import LEGS, VOLUMES, Found, Share
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import session as throughput_session
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput.share import LEGS, VOLUMES, Found, Share
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.host import Ext4, Lv, Lvm, Mount, Observation, Pv, Segment, Signature, Table
-from ansible_collections.plumbline.ssd.plugins.module_utils._model.spans import Span
-from ansible_collections.plumbline.ssd.plugins.module_utils._records import baseline
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules as judge_volumes
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, Host
 
 PARAMS = {
@@ -262,9 +260,9 @@ def test_a_baseline_is_kept_but_in_check_mode(tmp_path, keep):
     path = str(tmp_path / "raw.json")
     wanted = options.read_options(dict(PARAMS, baseline=path))._replace(keep=keep)
     one = Found(Share(1.0, 0.9, 1.1), 1e8, 1e8, 1.0, 1.0, 12, "pass", "", 0.1, (), (1e8, 1.1e8))
-    leg = baseline.RawLeg("wwid:1", "S", "M", GIB)
+    leg = keep_baseline.RawLeg("wwid:1", "S", "M", GIB)
     notes = []
-    stored = throughput_session._keep(baseline.Baseline(), (leg,), {"rand_read": {"depth": 1}}, [("rand_read", one)], wanted, notes)
+    stored = throughput_session._keep(keep_baseline.Baseline(), (leg,), {"rand_read": {"depth": 1}}, [("rand_read", one)], wanted, notes)
     assert (tmp_path / "raw.json").exists() is keep and bool(stored.jobs) is keep
     if keep:
         assert throughput_session._reused(stored, "rand_read", {"depth": 1}, wanted._replace(reuse=True), notes) == (1e8, 1.1e8)
@@ -282,29 +280,29 @@ def test_a_baseline_is_kept_but_in_check_mode(tmp_path, keep):
 
 
 def test_where_it_lies(monkeypatch):
-    monkeypatch.setattr(file_ioctls, "read_extents", lambda fd: [Extent(0, 64 * MIB, MIB, 0), Extent(MIB, 128 * MIB, MIB, 1)])
-    assert scratch_file.read_spans(3, "/x", 2 * MIB) == [Span(64 * MIB, MIB), Span(128 * MIB, MIB)]
+    monkeypatch.setattr(ask_file, "read_extents", lambda fd: [Extent(0, 64 * MIB, MIB, 0), Extent(MIB, 128 * MIB, MIB, 1)])
+    assert write_scratch_file.read_spans(3, "/x", 2 * MIB) == [Span(64 * MIB, MIB), Span(128 * MIB, MIB)]
 
 
 @pytest.mark.parametrize("flags", [0x2, 0x4, 0x8, 0x88, 0x100, 0x200, 0x800, 0x801])
 def test_extents_whose_bytes_lie_elsewhere(monkeypatch, flags):
-    monkeypatch.setattr(file_ioctls, "read_extents", lambda fd: [Extent(0, MIB, MIB, flags)])
+    monkeypatch.setattr(ask_file, "read_extents", lambda fd: [Extent(0, MIB, MIB, flags)])
     with pytest.raises(PlumblineError, match="only 0 of the scratch file's"):
-        scratch_file.read_spans(3, "/x", MIB)
+        write_scratch_file.read_spans(3, "/x", MIB)
 
 
 def test_no_room(tmp_path):
     with pytest.raises(PlumblineError, match=r"has .* free; wanted twice the scratch file, 8 EiB|wanted twice the scratch file"):
-        scratch_file.check_room(str(tmp_path), 1 << 62)
+        write_scratch_file.check_room(str(tmp_path), 1 << 62)
     with pytest.raises(PlumblineError, match="is no directory"):
-        scratch_file.check_room(str(tmp_path / "none"), MIB)
+        write_scratch_file.check_room(str(tmp_path / "none"), MIB)
 
 
 # --- fio as a process ------------------------------------------------------------------------------
 
 
 def test_output_and_processors():
-    out, busy = run.run_fio([sys.executable, "-c", "import time; time.sleep(0.4); print('done')"], 0.05, 0.1, "a test")
+    out, busy = run_fio.run_fio([sys.executable, "-c", "import time; time.sleep(0.4); print('done')"], 0.05, 0.1, "a test")
     assert out == "done\n" and 0 <= busy <= 1
 
 
@@ -313,20 +311,20 @@ def test_output_and_processors():
 )
 def test_a_failure(program):
     with pytest.raises(PlumblineError, match="fio failed in a test: no way"):
-        run.run_fio([sys.executable, "-c", program], 0.05, 0.1, "a test")
+        run_fio.run_fio([sys.executable, "-c", program], 0.05, 0.1, "a test")
 
 
 def test_one_that_hangs_is_ended(monkeypatch):
-    monkeypatch.setattr(run, "_GRACE", 0.1)
+    monkeypatch.setattr(run_fio, "_GRACE", 0.1)
     began = time.monotonic()
     with pytest.raises(PlumblineError, match="fio did not end"):
-        run.run_fio([sys.executable, "-c", "import time; time.sleep(60)"], 0, 0.1, "a test")
+        run_fio.run_fio([sys.executable, "-c", "import time; time.sleep(60)"], 0, 0.1, "a test")
     assert time.monotonic() - began < 30
 
 
 def test_one_that_is_not_there():
     with pytest.raises(PlumblineError, match="fio could not be run: No such file"):
-        run.run_fio(["/not/there/fio"], 0, 0, "a test")
+        run_fio.run_fio(["/not/there/fio"], 0, 0, "a test")
 
 
 def test_it_dies_with_us(tmp_path):
@@ -336,7 +334,7 @@ def test_it_dies_with_us(tmp_path):
     child = os.fork()
     if child == 0:
         try:
-            run.run_fio([sys.executable, "-c", program], 30, 30, "a test")
+            run_fio.run_fio([sys.executable, "-c", program], 30, 30, "a test")
         finally:
             os._exit(1)
     end = time.monotonic() + 20
@@ -365,7 +363,7 @@ def test_a_scratch_file_is_made_where_its_directory_was(tmp_path):
     except OSError:
         pytest.skip("no O_TMPFILE with direct I/O below the temporary directory")
     with pytest.raises(PlumblineError, match="was exchanged while it was looked at"):
-        scratch_file.create(str(tmp_path), MIB, "9:99")
+        write_scratch_file.create(str(tmp_path), MIB, "9:99")
 
 
 @pytest.mark.parametrize(("found", "wanted"), [(0x80000, None), (0x80008, 0x80000)])
@@ -374,13 +372,13 @@ def test_a_scratch_file_has_no_flag_of_its_directory_that_slows_it(monkeypatch, 
     given = []
 
     def ioctl(_fd, request, flags):
-        if request == file_ioctls.FS_IOC_GETFLAGS:
+        if request == ask_file.FS_IOC_GETFLAGS:
             flags[:4] = found.to_bytes(4, "little")
         else:
             given.append(int.from_bytes(flags, "little"))
 
-    monkeypatch.setattr(file_ioctls.fcntl, "ioctl", ioctl)
-    file_ioctls.clear_sync(3)
+    monkeypatch.setattr(ask_file.fcntl, "ioctl", ioctl)
+    ask_file.clear_sync(3)
     assert given == ([] if wanted is None else [wanted])
 
 

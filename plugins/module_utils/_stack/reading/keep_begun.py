@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run has begun: filesystems that are being made, and the marks of write loads. I/O."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from typing import List, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_UUID
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import read_json, write_json
+
+LOADS = "/var/lib/plumbline/loads.json"
+MAKING = "/var/lib/plumbline/making.json"
+_KEPT_LOADS = 64
+_MARK = re.compile(r"[0-9a-f]{32}")
+
+
+def load_making() -> List[str]:
+    """UUIDs of the filesystems that a run was about to make on what it had proven blank, and that were not seen whole since."""
+    found = read_json(MAKING)
+    uuids = found.get("filesystems") if isinstance(found, dict) else None
+    return [one for one in uuids if isinstance(one, str)] if isinstance(uuids, list) else []
+
+
+def note_making(begun: Sequence[str], done: Sequence[str]) -> None:
+    """Record which are about to be made, and forget those that stand. Raises PlumblineError where that is not possible."""
+    before = load_making()
+    after = sorted({*before, *begun} - set(done))
+    if after != sorted(before):
+        write_json(MAKING, {"filesystems": after}, "which filesystems are being made")
+
+
+def forget_made(uuids: Sequence[str] = ()) -> None:
+    """Forget of the filesystems that were about to be made these, and those to which udev has a link: their superblock, which is written last, is there.
+
+    Whoever fails behind mkfs does not read back. A record that stayed would pass for leave to make one of them anew, should its superblock be lost.
+    """
+    with contextlib.suppress(PlumblineError):
+        note_making([], [*uuids, *(one for one in load_making() if os.path.exists(BY_UUID + one))])
+
+
+def load_marks() -> List[bytes]:
+    """The marks of the write loads of this host, by which what they wrote is told from anybody's data."""
+    found = read_json(LOADS)
+    marks = found.get("marks") if isinstance(found, dict) else None
+    return [bytes.fromhex(mark) for mark in marks if isinstance(mark, str) and _MARK.fullmatch(mark)] if isinstance(marks, list) else []
+
+
+def add_mark(mark: bytes) -> None:
+    """Record the mark of a load before its first write. Raises PlumblineError where that is not possible: nothing is to be written then."""
+    kept = [one.hex() for one in load_marks() if one != mark][1 - _KEPT_LOADS :]
+    write_json(LOADS, {"marks": [*kept, mark.hex()]}, "the mark of a load")

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is on the disks of a host, and who uses them. I/O."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Dict, List, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, read_blank_proof, read_device_users, signatures, tool_output
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import partition_start
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, Ends, Node, Observation, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.load_mark import tail_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_all_ours
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import (
+    EXT4_SUPERBLOCK_AT,
+    EXT4_SUPERBLOCK_SIZE,
+    ext4_backups,
+    ext4_mark,
+    parse_ext4,
+)
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun, keep_erasures
+
+_PV_HEADERS = 8192  # of a PV: its label in the second sector, the header of its metadata in the sector at byte 4,096 (lvm2, label.h and layout.h)
+
+
+def read_filesystems(seen: Observation, targets: Sequence[str]) -> None:
+    """Superblocks of whatever carries no further layer."""
+    for devno in dict.fromkeys(node.devno for target in targets for node in seen.tree(target)):
+        node = seen.nodes[devno]
+        if devno in seen.filesystems or seen.children(devno) or seen.pv(devno) or node.size < 8192 or node.kind == "other":
+            continue
+        if seen.tables.get(devno):
+            continue
+        try:
+            raw = block_device.read_head(node.path, EXT4_SUPERBLOCK_AT + EXT4_SUPERBLOCK_SIZE)
+        except OSError as fault:
+            seen.faults.setdefault(devno, "the first sectors could not be read: %s" % (fault.strerror or fault))
+            continue
+        found = parse_ext4(raw[EXT4_SUPERBLOCK_AT : EXT4_SUPERBLOCK_AT + EXT4_SUPERBLOCK_SIZE])
+        if found:
+            seen.filesystems[devno] = found
+
+
+def read_signatures(run: Runner, seen: Observation, targets: Sequence[str]) -> None:
+    """Ask libblkid about every node whose content is not known by now."""
+    asked = []
+    for target in targets:
+        for node in seen.tree(target):
+            known = node.devno in seen.filesystems or seen.pv(node.devno) or is_all_ours(seen.tables.get(node.devno)) or seen.children(node.devno)
+            if not known and node.devno not in asked and node.devno not in seen.faults and node.kind != "other":
+                asked.append(node.devno)
+    if asked and "wipefs" in seen.tools:
+        _probe(run, seen, asked)
+
+
+def _probe(run: Runner, seen: Observation, asked: Sequence[str]) -> None:
+    """One call of wipefs for all; where it fails, each is asked alone, so that the fault is laid on the right device."""
+    argv = [seen.tools["wipefs"], "--json", "--output", "DEVICE,OFFSET,TYPE,UUID,LABEL,USAGE"]
+    code, out, err = run(argv + [seen.nodes[devno].path for devno in asked])
+    if code and len(asked) > 1:
+        for devno in asked:
+            _probe(run, seen, [devno])
+    elif code:
+        seen.faults[asked[0]] = "its signatures could not be read: %s" % (" ".join(err.split()) or "wipefs returned %d" % code)
+    else:
+        found = tool_output.parse_wipefs(out)
+        for devno in asked:
+            seen.signatures[devno] = found.get(seen.nodes[devno].path.rsplit("/", 1)[-1], [])
+
+
+def read_claims(seen: Observation, targets: Sequence[str]) -> None:
+    """What else is on the devices that are not ours, and who uses them without claiming them.
+
+    A table of ours whose partition the kernel does not show may have been cut off, so that its device is looked at as well.
+    """
+    strangers = [devno for devno in targets if not is_all_ours(seen.tables.get(devno)) or not seen.children(devno)]
+    empty = {node.devno: devno for devno in targets if devno not in strangers for node in seen.tree(devno) if _is_empty(seen, node) or _is_unused(seen, node)}
+    if not strangers and not empty:
+        return
+    for devno in dict.fromkeys([*strangers, *empty, *empty.values()]):
+        node = seen.nodes[devno]
+        if node.kind != "other" and devno not in seen.faults and node.size >= 8192:
+            _read_marks(seen, node)
+            if devno in empty and devno not in seen.faults:
+                _read_backups(seen, node)
+    seen.multipath = [devno for devno in strangers if read_device_users.is_multipath_member(devno)]
+    seen.backings = read_device_users.read_backings(seen.nodes)
+    seen.openers = read_device_users.settled_openers([*empty, *(node.devno for devno in strangers for node in seen.tree(devno))])
+
+
+def _is_empty(seen: Observation, node: Node) -> bool:
+    """Whether nothing is known to be on a partition or a volume, so that the next step would write to it: a raw use of it leaves no signature."""
+    devno = node.devno
+    return not (seen.children(devno) or seen.pv(devno) or devno in seen.filesystems or seen.signatures.get(devno) or seen.mounted(devno))
+
+
+def _is_unused(seen: Observation, node: Node) -> bool:
+    """Whether a PV is of no VG that LVM knows, and nothing lies on it: its VG may be what was lost."""
+    pv = seen.pv(node.devno)
+    return pv is not None and not pv.vg and not seen.children(node.devno)
+
+
+def _read_marks(seen: Observation, node: Node) -> None:
+    """Head and tail and every place where a format may begin, read by us: an error refuses the device."""
+    logical = node.limits.logical
+    starts = []
+    with contextlib.suppress(PlumblineError):  # a geometry that contradicts itself is refused by the plan
+        starts = [partition_start(seen.geometries[node.devno])] if node.kind in ("disk", "loop") else []
+    try:
+        pieces = block_device.read_pieces(node.path, signatures.windows(node.size, logical, starts))
+    except OSError as fault:
+        seen.faults[node.devno] = "its head, its tail or a place where partitions begin could not be read: %s" % (fault.strerror or fault)
+        return
+    seen.marks[node.devno] = signatures.recognise(pieces, node.size, logical, starts, [ext4_mark])
+    (_at, head), (tail_at, tail) = pieces[0], pieces[1] if len(pieces) > 1 else (node.size, b"")
+    seen.ends[node.devno] = Ends(head, tail, tail_at)
+    times = keep_erasures.erasures_of(node.identity.key)
+    if times:
+        seen.erasures[node.devno] = times
+
+
+def _read_backups(seen: Observation, node: Node) -> None:
+    """The copies of a superblock that is gone: they say what was there, and bring it back."""
+    with contextlib.suppress(OSError):  # the blank proof reads these places as well, and tells
+        for at, raw in block_device.read_pieces(node.path, [(at, 4096) for at in ext4_backups(node.size // 4096 * 4096)]):
+            found = parse_ext4(raw[:EXT4_SUPERBLOCK_SIZE])
+            if found and found.block == 4096 and found.blocks:
+                seen.marks[node.devno].append(Signature("ext", "backup superblock", at, found.uuid, found.label))
+
+
+def prove_all_blank(seen: Observation, targets: Sequence[str], ask: Questions) -> None:
+    """Blank proofs for the disks that could be taken, and for what is ours and empty."""
+    jobs = _of_disks(seen, targets, ask) + _of_ours(seen, targets, ask)
+    for (devno, _job), proof in zip(jobs, read_blank_proof.prove_all([job for _devno, job in jobs])):
+        before = seen.proofs.get(devno, BlankProof(0, 0))
+        places = [one.data_at for one in (before, proof) if one.data_at >= 0]
+        data, unread = before.data + proof.data, before.unread + proof.unread
+        seen.proofs[devno] = BlankProof(before.read_bytes + proof.read_bytes, before.samples + proof.samples, data, min(places, default=-1), unread)
+
+
+def _of_ours(seen: Observation, targets: Sequence[str], ask: Questions) -> List[Tuple[str, Dict[str, Any]]]:
+    """Jobs for what is ours and would be written to next: a signature can be lost, and the data behind it still be there."""
+    jobs = []
+    tails = tuple(tail_of(mark) for mark in keep_begun.load_marks())
+    for devno in targets:
+        if not is_all_ours(seen.tables.get(devno)):
+            continue
+        ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
+        for node in seen.tree(devno):
+            if node.devno not in seen.faults:
+                more = {"full": ask.full_proof, "ones_are_blank": ones, "starts": ext4_backups(node.size), "tails": tails}
+                jobs += [(node.devno, {"path": node.path, "size": length, "offset": start, **more}) for start, length in _to_be_blank(seen, node, ask)]
+    return jobs
+
+
+def _to_be_blank(seen: Observation, node: Node, ask: Questions) -> Sequence[Tuple[int, int]]:
+    """Which bytes (start, length) of a node of ours have to be blank, since the next step would build on them."""
+    pv = seen.pv(node.devno)
+    if pv and pv.vg:  # an LV that is still to be made gets extents that no other has
+        return pv.free if any(vg == pv.vg and seen.lv(vg, name) is None for vg, name in ask.volumes) else ()
+    if pv:
+        return [(_PV_HEADERS, node.size - _PV_HEADERS)]
+    wanted = node.kind == "part" or any(seen.lv_node(vg, name) == node for vg, name in ask.volumes)
+    return [(0, node.size)] if wanted and _is_empty(seen, node) else ()
+
+
+def _of_disks(seen: Observation, targets: Sequence[str], ask: Questions) -> List[Tuple[str, Dict[str, Any]]]:
+    """Jobs for the disks that could be taken: no table, no signature, nothing on them, readable, not busy.
+
+    A disk with content is opened alone as well, which an erase of it would need: btrfs and ZFS claim disks, and show neither mounts nor holders of them.
+    """
+    candidates = []
+    for devno in targets:
+        node = seen.nodes[devno]
+        tree = seen.tree(devno)
+        used = any(one.holders or seen.mounted(one.devno) or one.devno in seen.swaps for one in tree)
+        if used or node.kind not in ("disk", "loop") or devno in seen.faults or (is_all_ours(seen.tables.get(devno)) and seen.children(devno)):
+            continue
+        busy = block_device.why_busy(node.path)
+        if busy:
+            seen.busy[devno] = busy
+            continue
+        if seen.children(devno) or seen.mounted(devno) or seen.tables.get(devno) or seen.signatures.get(devno) or devno in seen.faults:
+            continue
+        if seen.pv(devno) or devno in seen.filesystems:
+            continue
+        candidates.append(devno)
+    return [
+        (
+            devno,
+            {
+                "path": seen.nodes[devno].path,
+                "size": seen.nodes[devno].size,
+                "ones_are_blank": deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0))),
+            },
+        )
+        for devno in candidates
+    ]

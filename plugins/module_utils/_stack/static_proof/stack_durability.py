@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a power cut or a crash would do to a stack that stands: its drives, its mount options, its line of fstab. Pure."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR, WARNING, Finding
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Accepted, Mount, Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import levels_below
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache import durability as durability_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import fstab_drift
+
+
+def judge_durability(seen: Observation, devno: str, mount: Optional[Mount]) -> Tuple[List[Finding], List[str]]:
+    """What a power cut or a crash would do to what was acknowledged: findings, and a line for each risk that somebody accepted.
+
+    What was accepted is what the host has a record of; there may be no spec. A cache that could not be read fails nothing.
+    """
+    ext4 = seen.filesystems.get(devno)
+    recorded = [one for one in seen.accepted if ext4 and one.uuid == ext4.uuid]
+    stated = [serial for one in recorded if one.acceptance == durability_file.STATED for serial in one.serials]
+    disks = sorted((seen.nodes[one] for one in levels_below(seen, devno)[0] if seen.nodes[one].kind != "other"), key=lambda node: node.name)
+    drives = [durability_file.drive_below(seen, node.devno, devno, stated) for node in disks]
+    options = seen.in_force.get(devno) or (mount.options if mount else ())
+    findings: List[Finding] = []
+    if durability_file.barriers_on(options):
+        findings += [finding for drive, node in zip(drives, disks) if node.devno in seen.caches for finding in _judge_drive(seen, drive, node, devno)]
+    accepted: List[str] = []
+    if mount:
+        for risk in durability_file.judge_options(options, drives, [one.acceptance for one in recorded]):
+            if risk.level == durability_file.RECORDED:
+                accepted.append(_accepted_line(risk, mount, recorded))
+            else:
+                findings.append(_option_finding(risk, mount))
+        findings += _judge_journal(options, mount) + _judge_fstab(seen, mount) + _judge_cover(seen, mount)
+    return findings, accepted
+
+
+def _judge_drive(seen: Observation, drive: durability_file.Drive, disk: Node, top: str) -> List[Finding]:
+    """A drive below a filesystem that sends barriers."""
+    found = durability_file.judge_cache(drive.cache, drive.stated, True, drive.belief, (), drive.follows)
+    if found.level == durability_file.OK:
+        return []
+    name = "%s (%s)" % (drive.name, drive.serial) if drive.serial else drive.name
+    level = ERROR if found.level == durability_file.CRITICAL else WARNING
+    mapped = durability_file.droppers(seen, disk.devno, top)
+    if not mapped:
+        return [Finding(level, "write_cache", name, found.text, "a kernel that believes 'write back', by a rescan of the drive", "kernel_belief")]
+    wanted = "a kernel that believes 'write back' of it, by deactivating and activating it (vgchange -an, -ay) once it does so of the drive"
+    return [Finding(level, "write_cache", name, "%s: at %s" % (found.text, durability_file.name_mapped(mapped)), wanted, "kernel_belief_above")]
+
+
+def _option_finding(risk: durability_file.Risk, mount: Mount) -> Finding:
+    """An unaccepted risk fails a proof only where what was acknowledged is lost for certain; what may be is worth a look."""
+    lost = risk.by_protection and any(durability_file.state_of(drive.cache) == "on" for drive in risk.drives)
+    own = risk.option not in mount.options
+    found = "'%s'%s on %s: %s" % (risk.option, " (a default of the filesystem itself)" if own else "", durability_file.name_drives(risk.drives), risk.text)
+    wanted = "%s%s, or accept: [%s]" % (durability_file.default_option(risk.option), " (tune2fs, and a new mount)" if own else "", risk.acceptance)
+    return Finding(ERROR if lost else WARNING, "mount", mount.target, found, wanted, "mount_option")
+
+
+def _accepted_line(risk: durability_file.Risk, mount: Mount, recorded: Sequence[Accepted]) -> str:
+    since = min((one.since for one in recorded if one.acceptance == risk.acceptance), default="")
+    by = " [%s%s]" % (risk.acceptance, ", since %s" % since if since else "") if risk.acceptance else ""
+    return "'%s' on %s over %s: %s%s" % (risk.option, mount.target, durability_file.name_drives(risk.drives), risk.text, by)
+
+
+def _judge_journal(options: Sequence[str], mount: Mount) -> List[Finding]:
+    """A read-write mount without its journal, which ext4 shows by the first of its two names."""
+    found = [option for option in ("norecovery", "noload") if option in options]
+    if not found or not mount.fstype.startswith("ext") or "ro" in mount.options:
+        return []
+    text = "'%s': the filesystem runs without its journal" % found[0]
+    return [Finding(ERROR, "mount", mount.target, text, "a mount without this option", "mount_no_journal")]
+
+
+def _judge_cover(seen: Observation, mount: Mount) -> List[Finding]:
+    """A mount point that leads to another filesystem by now."""
+    over = seen.covers.get(mount.target, "") if mount.here else ""
+    if not over:
+        return []
+    found = "%s is mounted over it: what is written there does not reach the volume" % over
+    return [Finding(ERROR, "mount", mount.target, found, "nothing over it", "mount_covered")]
+
+
+def _judge_fstab(seen: Observation, mount: Mount) -> List[Finding]:
+    """A mount that the next boot makes with other options. Only ext4's are known well enough to tell."""
+    line = next((entry for entry in seen.fstab if entry.target == mount.target), None)
+    if line is None or not mount.fstype.startswith("ext"):
+        return []
+    missing, extra = fstab_drift(line.options, mount.options)
+    if not missing and not extra:
+        return []
+    words = ["fstab has %s, the mount has not" % option for option in missing] + ["the mount has %s, fstab has not" % option for option in extra]
+    wanted = "a mount as fstab has it, or a line of fstab as the mount is"
+    return [Finding(WARNING, "mount", mount.target, "; ".join(words), wanted, "fstab_drift")]

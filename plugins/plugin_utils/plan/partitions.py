@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The partitions of a stack: their sizes, and what is left to be written of them. Pure."""
+
+from __future__ import annotations
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards, ownership
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import partition_start
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import partition_name
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import TYPE_LINUX, TYPE_LVM
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import (
+    auto_stripe,
+    check_stripe,
+    common_grain,
+    data_alignment,
+    extent_size,
+    partition_end,
+)
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import unfinished_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.trim_path import without_discards
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import PartitionDevice, partition_step
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, StackPlan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse, refuse_rebuild
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.reserves import keep_standing
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Volume
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import part_path, partition_guid
+
+_MAX_EXTENTS = (1 << 32) - 1  # of a PV (lvm2, lib/metadata/pv.h: pe_count)
+
+
+def choose_sizes(plan: StackPlan, seen: Observation) -> None:
+    """Stripe, start and size of the partitions, from the geometry alone."""
+    spec, legs = plan.spec, plan.legs
+    for leg in legs:
+        if leg.geometry.grain_bytes % leg.geometry.logical_bytes:
+            what = (seen.nodes[leg.devno].name, human(leg.geometry.grain_bytes), leg.geometry.grain.source, leg.geometry.logical_bytes)
+            raise PlumblineError("device %s: a grain of %s (%s) is no multiple of its block of %d bytes" % what)
+    plan.grain = common_grain([leg.geometry for leg in legs])
+    if spec.layout == "striped":
+        if spec.stripe_bytes:
+            check_stripe(spec.stripe_bytes, plan.grain)
+        plan.stripe = spec.stripe_bytes or auto_stripe(plan.grain)
+    reserves = [{"bytes": leg.wanted.kept} if leg.wanted else spec.reserve for leg in legs]
+    ends = [partition_end(seen.nodes[leg.devno].size, reserve, leg.geometry) for leg, reserve in zip(legs, reserves)]
+    for leg, end in zip(legs, ends):
+        leg.start = partition_start(leg.geometry)
+        leg.size = end - leg.start
+    if spec.layout == "striped":
+        smallest = min(leg.size for leg in legs)
+        for leg in legs:
+            leg.size = smallest
+    if spec.goal:
+        keep_standing(plan, seen)
+    for leg in legs:
+        if leg.size < 16 * MIB:
+            node = seen.nodes[leg.devno]
+            raise PlumblineError("device %s of %s leaves %s after the reserve; wanted at least 16 MiB" % (node.name, human(node.size), human(max(leg.size, 0))))
+    plan.data_start = max(data_alignment(leg.geometry) for leg in legs)
+    plan.extent = spec.extent_bytes or max(extent_size(legs[0].size), plan.stripe)
+    if spec.layout == "linear" and plan.extent % plan.grain:
+        text = "layout 'linear': extents of %s are no multiple of the grain %s, so that a second volume would begin off it; use layout 'separate'"
+        raise PlumblineError(text % (human(plan.extent), human(plan.grain)))
+    if spec.grouped and legs[0].size // plan.extent > _MAX_EXTENTS:
+        text = "extent_size: %s makes %d extents of a PV of %s, and LVM counts them in 32 bits; leave it out, or set a larger one"
+        raise PlumblineError(text % (human(plan.extent), legs[0].size // plan.extent, human(legs[0].size)))
+
+
+def plan_partitions(plan: StackPlan, seen: Observation) -> None:
+    spec = plan.spec
+    wanted = []
+    indexes = {_index(leg.entry) for leg in plan.legs if leg.entry}
+    free = [index for index in range(len(plan.legs)) if index not in indexes]
+    for leg in plan.legs:
+        node = seen.nodes[leg.devno]
+        if leg.entry:
+            leg.index = _index(leg.entry)
+            _check_partition(plan, leg, node)
+            _check_guid(plan, seen, leg)
+            if leg.node:
+                continue
+        else:
+            leg.index = free.pop(0)
+            _check_guid(plan, seen, leg)
+        starts = [] if leg.entry else _inner_starts(plan, leg)
+        device = PartitionDevice(
+            device=node.path,
+            identity=node.identity.key,
+            test_identity=node.identity.test,
+            serial=node.identity.serial,
+            model=node.identity.model,
+            diskseq=node.diskseq,
+            size_bytes=node.size,
+            logical_bytes=leg.geometry.logical_bytes,
+            start_bytes=leg.start,
+            length_bytes=leg.size,
+            end_bytes=leg.start + leg.size,
+            type_guid=TYPE_LVM if spec.grouped else TYPE_LINUX,
+            guid=leg.entry.guid if leg.entry else partition_guid(spec.name, node.identity.key, leg.index),
+            name=partition_name(spec.name, leg.index),
+            written=leg.entry is not None,
+            unfinished=False,
+            full_proof=spec.blank_proof == "full",
+            probe_starts=starts,
+            discard=spec.discard,
+            erase=leg.erase,
+            removes=leg.removes,
+        )
+        leg.discards = spec.discard and node.discard_max > 0 and not leg.doubts and not leg.entry
+        missing = without_discards(node) if spec.discard and not leg.entry else None
+        if missing:
+            plan.warnings.append("%s: the stack is built, and %s" % (spec.name, missing.text))
+        wanted.append(_carry_on(plan, seen, leg, device) if leg.doubts or leg.entry else device)
+    if len(plan.legs) > 1 and len({leg.index for leg in plan.legs}) < len(plan.legs):
+        plan.refusals.append("%s: two legs carry the same partition name; one is perhaps a copy of the other" % spec.name)
+    if wanted:
+        erased = ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if leg.erase)
+        names = ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if not leg.node)
+        plan.steps.append(partition_step(spec.name, wanted, "%spartition %s" % ("erase %s, then " % erased if erased else "", names)))
+
+
+def _carry_on(plan: StackPlan, seen: Observation, leg: Leg, device: PartitionDevice) -> PartitionDevice:
+    """Judge a device whose ends are neither blank nor a table that the kernel shows: what is left of this very table is written again."""
+    ours = unfinished_table.can_be_finished(seen, leg.devno, device.as_dict()) and not unfinished_table.marks_between(seen, leg.devno)
+    if ours and not (leg.entry and unfinished_table.is_whole(seen.ends[leg.devno], device.as_dict())):
+        refuse(plan, seen, leg, guards.use_reasons(seen, seen.nodes[leg.devno]))
+        return device._replace(written=False, unfinished=True, probe_starts=_inner_starts(plan, leg))
+    refuse(plan, seen, leg, leg.doubts)
+    return device
+
+
+def _inner_starts(plan: StackPlan, leg: Leg) -> list[int]:
+    """Where our own volumes will begin on this leg, so that the blank proof looks there as well."""
+    places, at = [leg.start], leg.start + plan.data_start
+    if plan.spec.grouped:
+        extents = leg_extents(plan)
+        for volume in plan.spec.volumes:
+            places.append(at)
+            at += volume_extents(plan, volume, extents) * plan.extent
+    return places
+
+
+def _index(entry: TableEntry | None) -> int:
+    name = ownership.our_name(entry.name) if entry else None
+    return name[1] if name else -1
+
+
+def _check_partition(plan: StackPlan, leg: Leg, node: Node) -> None:
+    """Our own partition must be where this spec would put it: it cannot be moved, only made anew."""
+    if leg.entry is None:
+        return
+    phase, wanted = leg.entry.start % leg.geometry.grain_bytes, leg.geometry.offset_bytes
+    if phase != wanted:
+        refuse_rebuild(
+            plan,
+            "partition '%s' on %s" % (leg.entry.name, node.name),
+            "start %d (phase %d)" % (leg.entry.start, phase),
+            "phase %d of %s" % (wanted, human(leg.geometry.grain_bytes)),
+        )
+    elif leg.entry.size != leg.size:
+        refuse_rebuild(
+            plan,
+            "partition '%s' on %s" % (leg.entry.name, node.name),
+            "%s (%d bytes)" % (human(leg.entry.size), leg.entry.size),
+            "%s (%d bytes), by size and reserve" % (human(leg.size), leg.size),
+        )
+    elif leg.node and leg.node.size != leg.entry.size:
+        text = "%s: the kernel shows partition %s with %d bytes, and its table says %d [stale]; let it read the table again: blockdev --rereadpt %s"
+        plan.refusals.append(text % (plan.spec.name, leg.node.name, leg.node.size, leg.entry.size, node.path))
+    wanted_type, what = (TYPE_LVM, "LVM") if plan.spec.grouped else (TYPE_LINUX, "Linux filesystem")
+    if leg.entry.type.upper() != wanted_type.upper():
+        text = "%s: partition '%s' on %s has the type %s; wanted %s (%s), by sfdisk --part-type %s %d %s"
+        words = (plan.spec.name, leg.entry.name, node.name, leg.entry.type, wanted_type, what, node.path, leg.entry.number, wanted_type)
+        plan.warnings.append(text % words)
+    leg.start = leg.entry.start
+
+
+def _check_guid(plan: StackPlan, seen: Observation, leg: Leg) -> None:
+    """A copy of this partition's entry on another disk: every later step names the partition by its GUID, and might be led there."""
+    node = seen.nodes[leg.devno]
+    path = part_path(leg, plan.spec.name, node.identity.key)
+    other = seen.nodes.get(seen.led_to.get(path, ""))
+    if other and other.parent != leg.devno:
+        text = "%s: %s leads to %s, which is not on device %s [identity]: a copy of ours; take that disk away, or give it other GUIDs (sgdisk -G)"
+        plan.refusals.append(text % (plan.spec.name, path, other.name, node.name))
+
+
+def leg_extents(plan: StackPlan) -> int:
+    """Extents of the smallest leg: what its partition holds behind the data start."""
+    return min((leg.size - plan.data_start) // plan.extent for leg in plan.legs)
+
+
+def volume_extents(plan: StackPlan, volume: Volume, extents: int) -> int:
+    """Extents of a volume on each leg: a share is rounded down, a size is rounded up."""
+    if volume.size_bytes:
+        per_extent = plan.extent * len(plan.legs)
+        return -(-volume.size_bytes // per_extent)
+    return int(extents * volume.percent / 100 + 1e-9)

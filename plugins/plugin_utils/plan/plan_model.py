@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a plan is: the legs of a stack, its steps, and the reasons against it. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import Finding
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Geometry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Accepted, Node, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import merge_mount_steps
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Stack, Volume
+
+
+class WantedReserve(NamedTuple):
+    """What a goal comes to on a device: a share and as many bytes, why, and the write amplification that is expected with it."""
+
+    share: float
+    kept: int
+    why: str
+    amplification: str
+
+    @property
+    def text(self) -> str:
+        return "%.1f %% (%s)" % (100 * self.share, self.why)
+
+
+@dataclass
+class Leg:
+    """One device of a stack with what is wanted of it and what is there."""
+
+    devno: str
+    index: int
+    geometry: Geometry
+    start: int = 0
+    size: int = 0
+    entry: TableEntry | None = None  # our partition, if it is in the table
+    node: Node | None = None  # our partition, if the kernel shows it
+    discards: bool = False  # this plan discards all of it before its table is written
+    erase: str = ""  # the digest of its contents, where they are to go first
+    removes: list[str] = field(default_factory=list)  # what goes then
+    doubts: list[Reason] = field(default_factory=list)  # against it, unless what it holds is a table of ours that was cut off
+    misfit: list[Reason] = field(default_factory=list)  # an erase was asked for, of other contents than these
+    wanted: WantedReserve | None = None  # what the goal of the reserve comes to here
+    fault: str = ""  # why it comes to nothing, on a leg that stands
+    reserve_words: str = ""  # of the reserve, for people
+
+
+BLOCK = 4096  # ext4's block size, always
+
+
+@dataclass
+class PlannedVolume:
+    """A volume on its legs: planned once, and read by the later steps, the drawing and the proof."""
+
+    spec: Volume
+    device: str  # its stable path
+    node: Node | None  # the device, if the kernel shows it
+    legs: list[Leg]
+    uuid: str  # of its filesystem: its own, or the one that it will get
+    made: int  # when its filesystem was made, in seconds since 1970; 0 where there is none
+    protected: bool  # whether somebody states power-loss protection of all drives below it
+    stripe: int  # bytes: the stack's, or that of an LV which stands with another; 0 without stripes
+    size: int = 0  # bytes, of an LV
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def stride(self) -> int:
+        """Blocks on each leg: its stripe. Without stripes it is the grain, so that mke2fs never takes a device's own fill value instead."""
+        return max((self.stripe or self.legs[0].geometry.grain_bytes) // BLOCK, 1)
+
+    @property
+    def stripe_width(self) -> int:
+        """Blocks on all legs together."""
+        return self.stride * len(self.legs)
+
+
+@dataclass
+class StackPlan:
+    """One stack: its steps, the reasons against it, and what is worth a word."""
+
+    spec: Stack
+    legs: list[Leg] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)  # on devices that nothing of ours stands on yet, and on the reserve of those that stand
+    notes: list[str] = field(default_factory=list)  # for the report
+    stripe: int = 0
+    extent: int = 0
+    grain: int = 0
+    data_start: int = 0
+    volumes: list[PlannedVolume] = field(default_factory=list)  # in the order of the spec
+    accepted: list[Accepted] = field(default_factory=list)  # the risks of its mounts that somebody's word allows
+    host_mounts: Mapping[str, Volume] = field(default_factory=dict)  # the mount points of all stacks
+    planned: list[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer
+
+
+@dataclass
+class Plan:
+    """The plan of a host."""
+
+    stacks: list[StackPlan]
+    missing_packages: list[str]
+    cache_step: dict[str, Any] | None = None
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """What is to be done, in order; the write caches of all stacks are one step, the first, and their mounts one, the last."""
+        steps = [] if self.refusals else ([self.cache_step] if self.cache_step else []) + [step for stack in self.stacks for step in stack.steps]
+        mounts = [step for step in steps if step["action"] == "mount"]
+        return [step for step in steps if step["action"] != "mount"] + ([merge_mount_steps(mounts)] if mounts else [])
+
+    @property
+    def refusals(self) -> list[str]:
+        return [refusal for stack in self.stacks for refusal in stack.refusals]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [warning for stack in self.stacks for warning in stack.warnings]
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for stack in self.stacks for finding in stack.findings]
+
+    @property
+    def digest(self) -> str:
+        """Names this plan: the same steps on the same devices give the same digest."""
+        import hashlib  # pylint: disable=import-outside-toplevel # costs more than the rest of a plan without steps
+
+        return hashlib.sha256(json.dumps(self.steps, sort_keys=True).encode()).hexdigest()

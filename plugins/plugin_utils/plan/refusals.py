@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a plan refuses: a device, its contents, or what could only be rebuilt. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards, ownership
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation, device_label
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase as judge_erase
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, StackPlan
+
+
+def not_kept(plan: StackPlan, seen: Observation) -> list[str]:
+    """The devices of a stack that carry nothing of ours, or something of ours that was lost: what they hold goes by somebody's word alone."""
+    name = plan.spec.name
+    return [leg.devno for leg in plan.legs if not ownership.is_ours(seen.tables.get(leg.devno), name) or guards.lost_reasons(seen, leg.devno)]
+
+
+def refuse(plan: StackPlan, seen: Observation, leg: Leg, reasons: Sequence[Reason]) -> None:
+    """Refuse a leg for these reasons, if there are any, and say what would free it, if anything does."""
+    name, device = plan.spec.name, name_device(seen, leg.devno)
+    plan.refusals += ["%s: %s" % (name, reason.line(device)) for reason in reasons]
+    offer_erase(plan, seen, [leg] if reasons else [])
+
+
+def refuse_contents(plan: StackPlan, seen: Observation, legs: Sequence[Leg], reasons: Sequence[Reason]) -> None:
+    """The same for a partition or a volume of ours on these *legs*; the reasons name it."""
+    plan.refusals += ["%s: %s" % (plan.spec.name, reason.words) for reason in reasons]
+    offer_erase(plan, seen, legs if reasons else [])
+    for leg in legs if reasons else []:
+        plan.refusals += ["%s: %s" % (plan.spec.name, reason.line(name_device(seen, leg.devno))) for reason in leg.misfit]
+
+
+def offer_erase(plan: StackPlan, seen: Observation, legs: Sequence[Leg]) -> None:
+    for leg in legs:
+        offered = judge_erase.offer(seen, leg.devno, not_kept(plan, seen))
+        if offered:
+            plan.refusals.append("%s: %s: %s [erase]" % (plan.spec.name, name_device(seen, leg.devno), offered))
+
+
+def name_device(seen: Observation, devno: str) -> str:
+    return device_label(seen.nodes[devno])
+
+
+def refuse_rebuild(plan: StackPlan, what: str, found: str, wanted: str) -> None:
+    plan.refusals.append("%s: %s has %s; wanted %s; this can only be rebuilt, which is never done here" % (plan.spec.name, what, found, wanted))

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the goal of a reserve comes to on each device, and whether the reserve of what stands is enough. Pure.
+
+Nothing that stands is ever partitioned again for it: there the goal is a finding.
+"""
+
+from __future__ import annotations
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import INFO, WARNING, Finding
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import reserved_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.reserve import (
+    Reserve,
+    expected_amplification,
+    reserve_for_amplification,
+    reserve_for_years,
+)
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, StackPlan, WantedReserve
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import ReserveGoal
+
+
+def wanted_reserve(goal: ReserveGoal, node: Node) -> WantedReserve:
+    """What a goal comes to on a device. Raises PlumblineError where no reserve gives it, or where it was measured on other drives."""
+    hidden = "hidden space %s%.3g %%" % ("" if goal.hidden_is_known else "taken as ", 100 * goal.hidden)
+    if goal.workload.random < 1:
+        hidden = "%.3g %% of the writes at random places; %s" % (100 * goal.workload.random, hidden)
+    if goal.measured:
+        own = (node.identity.model, node.identity.firmware)
+        if own != goal.measured[:2]:
+            text = "it is model '%s' with firmware '%s', and the reserve was measured on '%s' with firmware '%s'; measure this drive, or state a reserve"
+            raise PlumblineError(text % (*own, *goal.measured[:2]))
+        share, counted = goal.measured.share, goal.measured.wa
+        words = "%.1f measured" % counted if counted else _words(expected_amplification(share, goal.hidden, goal.workload))
+        return _wanted(node, Reserve(share, counted), "as measured%s on this model and firmware; %s" % (goal.measured.by, hidden), words)
+    if goal.years:
+        found = reserve_for_years(goal.years, goal.rated / node.size, goal.hidden, goal.workload)
+        text = "for %g years of %g drive writes a day, and %.4g TB rated; %s"
+        return _wanted(node, found, text % (goal.years, goal.workload.writes_per_day, goal.rated / 1e12, hidden), _words(found.amplification))
+    found = reserve_for_amplification(goal.wa, goal.hidden, goal.workload)
+    return _wanted(node, found, "for a write amplification of %s; %s" % (_figure(goal.wa), hidden), _words(found.amplification))
+
+
+def _wanted(node: Node, found: Reserve, why: str, amplification: str) -> WantedReserve:
+    return WantedReserve(found.share, reserved_bytes(node.size, {"percent": 100 * found.share}), why, amplification)
+
+
+def _figure(amplification: float) -> str:
+    """With one digit behind the point at least: 3.0, 1.25."""
+    return "%.1f" % amplification if round(amplification, 1) == amplification else "%.4g" % amplification
+
+
+def _words(amplification: float) -> str:
+    return "%.1f expected" % amplification if amplification < 1000 else "without bound expected"
+
+
+def choose_reserves(plan: StackPlan, seen: Observation) -> None:
+    """What the goal comes to on each leg. Raises PlumblineError with all that speaks against it on devices that are still to be built on."""
+    if plan.spec.goal is None:
+        return
+    faults = []
+    for leg in plan.legs:
+        try:
+            leg.wanted = wanted_reserve(plan.spec.goal, seen.nodes[leg.devno])
+        except PlumblineError as fault:
+            if _stands(plan, leg):
+                leg.fault = fault.msg
+            else:
+                faults.append("reserve of %s: %s" % (name_device(seen, leg.devno), fault.msg))
+    if faults:
+        raise PlumblineError(faults[0], ["%s: %s" % (plan.spec.name, fault) for fault in faults[1:]])
+
+
+def _stands(plan: StackPlan, leg: Leg) -> bool:
+    """Whether its length is no longer free: it has our partition, or has to be as long as that of another leg of its stripe."""
+    return leg.entry is not None or (plan.spec.layout == "striped" and any(one.entry for one in plan.legs))
+
+
+def keep_standing(plan: StackPlan, seen: Observation) -> None:
+    """What stands keeps its length whatever the goal comes to, and a further leg of a stripe gets the same. Raises PlumblineError where it is too small."""
+    lengths = [leg.entry.size for leg in plan.legs if leg.entry]
+    for leg in plan.legs:
+        if not _stands(plan, leg):
+            continue
+        leg.size = min(lengths) if plan.spec.layout == "striped" else leg.entry.size if leg.entry else leg.size
+        node = seen.nodes[leg.devno]
+        if not leg.entry and leg.start + leg.size > node.size - MIB:
+            raise PlumblineError(
+                "device %s of %s is too small for the partition of %s that the other legs have" % (node.name, human(node.size), human(leg.size))
+            )
+
+
+def judge_reserves(plan: StackPlan, seen: Observation) -> None:
+    """A note of what the goal came to, and a finding on each reserve that stands; equal devices share one."""
+    goal = plan.spec.goal
+    if goal is None:
+        return
+    notes: dict[str, list[str]] = {}
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for leg in plan.legs:
+        node = seen.nodes[leg.devno]
+        if not _stands(plan, leg):
+            leg.reserve_words = leg.wanted.text if leg.wanted else ""
+            notes.setdefault(leg.reserve_words, []).append(node.name)
+            continue
+        left = node.size - (leg.entry.start if leg.entry else leg.start) - leg.size
+        share = max(left, 0) / node.size
+        has = "%.1f %%, write amplification %s" % (100 * share, _words(expected_amplification(share, goal.hidden, goal.workload)))
+        if leg.wanted:
+            level = INFO if left >= leg.wanted.kept else WARNING
+            wanted = "%s, write amplification %s" % (leg.wanted.text, leg.wanted.amplification)
+            leg.reserve_words = "%.1f %%; wanted %s" % (100 * share, leg.wanted.text)
+        else:
+            level, has, wanted = WARNING, "%s; %s" % (has, leg.fault), "a goal that fits this drive"
+            leg.reserve_words = "%.1f %%" % (100 * share)
+        found.setdefault((level, has, wanted), []).append(node.name)
+    plan.notes += ["%s: reserve %s on %s" % (plan.spec.name, words, ", ".join(names)) for words, names in notes.items()]
+    for (level, has, wanted), names in found.items():
+        left_alone = "; what stands is left as it is" if level == WARNING else ""
+        finding = Finding(level, "reserve", ", ".join(names), has, wanted + left_alone, "reserve")
+        plan.findings.append(finding)
+        plan.notes.append("%s: %s" % (plan.spec.name, finding.text))
+        plan.warnings += ["%s: %s" % (plan.spec.name, finding.text)] if level == WARNING else []

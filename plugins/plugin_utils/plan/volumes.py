@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A stack's volumes: their devices, their legs, and the identifiers that are made before they are. Pure."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_GUID
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, PlannedVolume, StackPlan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Volume
+
+_NAMESPACE = uuid.UUID("6f0f5a3e-52c8-5a55-9a5c-2f7f5a1b7d10")  # of the identifiers made here
+
+
+def partition_guid(stack: str, key: str, index: int) -> str:
+    """The unique GUID of a leg's partition, made before it is written, from the device's own identity."""
+    return str(uuid.uuid5(_NAMESPACE, "partition/%s/%d/%s" % (stack, index, key))).upper()
+
+
+def filesystem_uuid(stack: str, volume: str, keys: Sequence[str]) -> str:
+    """The UUID of a volume's filesystem, made before mkfs, from the identities of its devices."""
+    return str(uuid.uuid5(_NAMESPACE, "filesystem/%s/%s/%s" % (stack, volume, "|".join(sorted(keys)))))
+
+
+def part_path(leg: Leg, stack: str, key: str) -> str:
+    guid = leg.entry.guid if leg.entry else partition_guid(stack, key, leg.index)
+    return BY_GUID + guid.lower()
+
+
+def place_volumes(plan: StackPlan, seen: Observation) -> list[PlannedVolume]:
+    """The volumes of a stack whose legs are known and numbered."""
+    return [_placed(plan, seen, number, volume) for number, volume in enumerate(plan.spec.volumes)]
+
+
+def _placed(plan: StackPlan, seen: Observation, number: int, volume: Volume) -> PlannedVolume:
+    spec = plan.spec
+    legs = sorted(plan.legs, key=lambda one: one.index)
+    if spec.grouped:
+        device, node = "/dev/%s/%s" % (spec.name, volume.name), seen.lv_node(spec.name, volume.name)
+    else:
+        legs = [legs[number]]
+        device, node = part_path(legs[0], spec.name, seen.nodes[legs[0].devno].identity.key), legs[0].node
+    found = seen.filesystems.get(node.devno) if node else None
+    disks = [seen.nodes[leg.devno].identity for leg in legs]
+    return PlannedVolume(
+        spec=volume,
+        device=device,
+        node=node,
+        legs=legs,
+        uuid=found.uuid if found else filesystem_uuid(spec.name, volume.name, [one.key for one in disks]),
+        made=found.made if found else 0,
+        protected=all(one.serial in spec.power_loss_protection for one in disks),
+        stripe=plan.stripe,
+    )
