@@ -435,8 +435,14 @@ def test_what_is_typed_on_a_host_is_followed_in_the_lab(sample):
 def test_the_execution_environment(tmp_path):
     for number, (_sample, data) in enumerate(of_kind("environment")):
         (tmp_path / "execution-environment.yml").write_text(yaml.safe_dump(data))
+        for file in data.get("additional_build_files", []):
+            (tmp_path / file["src"]).touch()
         code, output = run(["ansible-builder", "create", "--file", "execution-environment.yml", "--context", "context%d" % number], tmp_path)
         assert code == 0, output
+        # The archive is where the requirements name it: installing begins in this folder, and a Galaxy server may not have the collection.
+        context = tmp_path / ("context%d" % number) / "_build"
+        wanted = yaml.safe_load((context / "requirements.yml").read_text())["collections"]
+        assert wanted and all(item["type"] == "file" and (context / item["name"]).is_file() for item in wanted)
 
 
 # The finder itself: what it does not find is not checked
