@@ -138,7 +138,7 @@ def kind_of(sample: Sample, stack_keys: "tuple[str, ...]") -> Kind:
             return Kind("stack", data)
         if all(isinstance(group, dict) and "hosts" in group for group in data.values()):
             return Kind("inventory", data)
-        for word, keys in (("requirements", {"collections"}), ("environment", {"version", "images", "dependencies"})):
+        for word, keys in (("requirements", {"collections"}), ("environment", {"version", "images", "additional_build_files", "dependencies"})):
             if set(data) == keys:
                 return Kind(word, data)
     raise ValueError("it is no play, task, variable, key of a stack, inventory, requirements or execution environment")
