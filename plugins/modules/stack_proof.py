@@ -47,6 +47,13 @@ options:
     elements: str
     choices: [unproven_writes]
     default: []
+  show:
+    description:
+      - Whether the report is printed below the name of the host, as in C(plumbline_verify.show). With V(summary), or with O(final=false),
+        nothing is printed.
+    type: str
+    choices: [full, summary]
+    default: full
 extends_documentation_fragment:
   - plumbline.ssd.attributes
   - plumbline.ssd.attributes.actiongroup
@@ -134,6 +141,7 @@ def main():
             "measured": {"type": "list", "elements": "dict", "required": True},
             "final": {"type": "bool", "default": True},
             "accept": {"type": "list", "elements": "str", "choices": list(ACCEPTANCES), "default": []},
+            "show": {"type": "str", "choices": ["full", "summary"], "default": "full"},
         },
         supports_check_mode=True,
     )

@@ -162,6 +162,18 @@ def test_a_summary_takes_the_place_of_the_report(tmp_path, show, shown):
     assert "1 host: 1 as asked" in said
 
 
+@pytest.mark.parametrize("show, shown", [("full", True), ("summary", False)])
+def test_what_was_measured_is_printed_as_it_is(tmp_path, show, shown):
+    """As the plan and the drives are: a table in a list of Ansible's would be quoted and folded, whatever the format of results is."""
+    due = planned(due=True)
+    due["verify"]["show"] = show
+    table = "        fdatasync                           661.568 ops/sec    1512 usecs/op  p50    1384  p99    3545"
+    proof = {"verdict": "inconclusive", "proofs": [], "report": [table], "paragraphs": ["pgdata: a busy CPU."]}
+    code, said, _calls = play_one(tmp_path, {"stack_plan": [plays.read(due)], "stack_proof": [proof]})
+    assert code != 0 and (f"\n[db07]\n  {table}\n  pgdata: a busy CPU.\n" in said) is shown, said
+    assert said.count("fdatasync") == int(shown), said
+
+
 def test_tools_that_are_missing_after_the_installation(played):
     assert "were not found after they were installed" in " ".join(played[1].split())
 
