@@ -13,6 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import
 
 Record = Mapping[str, Any]
 MOST_TRIES = 3  # measurements under the same conditions that did not pass
+_APART = "the guide on how a run works takes one apart"
 READS, WRITES = "reads", "writes"  # the parts of a proof; "reads" is all that is measured on mounted volumes
 # Acceptance → the part of a proof that may come to no result. What failed is never accepted.
 ACCEPTANCES: Mapping[str, str] = {"unproven_writes": WRITES}
@@ -105,8 +106,8 @@ def how_to_end(kept: KeptProof, accept: Sequence[str]) -> str:
     if WRITES in parts:
         words = "its writes are not measured again, because its volumes have filesystems now, and neither are its reads, because they cannot make up for that"
         if kept.parts[WRITES] == FAIL:
-            return words + "; find the cause and build the stack anew, or measure against another plumbline_verify: {throughput: {min_share: …}}"
-        return words + "; accept it by plumbline_verify: {accept: [unproven_writes]}, or build the stack anew"
+            return words + "; find the cause and build the stack anew (%s), or measure against another plumbline_verify: {throughput: {min_share: …}}" % _APART
+        return words + "; accept it by plumbline_verify: {accept: [unproven_writes]}, or build the stack anew (%s)" % _APART
     if not parts:
         return ""
     if kept.tries < MOST_TRIES:
