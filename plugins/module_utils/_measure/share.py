@@ -206,7 +206,7 @@ def report_throughput(name: str, found: Sequence[Tuple[str, Found]], notes: Sequ
         rows.append((job, "%.1f" % (one.stack / MIB), "%.1f" % (one.raw / MIB), share, bounds, str(one.blocks), one.verdict))
     lines = ["%s against its legs, burst rates, not steady state" % name] + ["  " + line for line in table(rows)]
     for job, one in found:
-        lines += ["  %s: %s" % (job, load.text) for load in link_loads(job, one.rates, links) if load.bound]
+        lines += ["  %s: %s" % (job, load.text) for load in link_loads(job, one.rates, links) if load.text]
         lines.append("  %s: %s" % (job, one.why))
         lines += ["  %s: %s" % (job, line) for line in slow_legs(one.rates)]
     return lines + ["  " + note for note in notes]

@@ -9,6 +9,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import L
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
 
 LINK_BOUND = 0.85  # of what a link carries: what drives leave of it that it holds up
+NOT_TRUE = 1.5  # no link carries so much: it is not as fast as it says, as that of an emulated drive
 JOB = "seq_read"  # only here the link is what a sound drive fills
 
 
@@ -26,12 +27,17 @@ class LinkLoad(NamedTuple):
 
     @property
     def bound(self) -> bool:
-        return self.share >= LINK_BOUND
+        return LINK_BOUND <= self.share < NOT_TRUE
 
     @property
     def text(self) -> str:
+        """A line for people; empty where nothing is to be said."""
         shown = (", ".join(self.legs), self.rate / MIB, 100 * self.share, self.payload / MIB, self.link.text)
-        return "link-bound: %s read %.1f MiB/s, %.0f %% of the %.1f that its link carries (%s); look at the link before the alignment" % shown
+        if self.bound:
+            return "link-bound: %s read %.1f MiB/s, %.0f %% of the %.1f that its link carries (%s); look at the link before the alignment" % shown
+        if self.share >= NOT_TRUE:
+            return "%s read %.1f MiB/s, %.0f %% of the %.1f that its link would carry (%s): the link is not what it says, as of an emulated drive" % shown
+        return ""
 
     def as_dict(self) -> Dict[str, Any]:
         return {

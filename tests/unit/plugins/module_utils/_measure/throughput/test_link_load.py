@@ -49,10 +49,20 @@ def test_a_drive_of_120_or_240_megabytes_per_second(speed, rate, bound):
         assert lines[0].strip() == text % (load.rate / 1048576, speed * 93000 / 1048576, speed / 1000)
 
 
-@pytest.mark.parametrize("rate, bound", [(0.80, False), (0.84, False), (0.86, True), (1.2, True)])
+@pytest.mark.parametrize("rate, bound", [(0.80, False), (0.84, False), (0.86, True), (1.2, True), (1.6, False), (3.0, False)])
 def test_the_threshold(rate, bound):
     (load,) = link_loads("seq_read", [("sda", rate * 279 * MB)], {"sda": [sata(3000)]})
     assert load.bound is bound
+
+
+def test_a_link_that_is_faster_than_it_can_be_is_not_blamed():
+    """QEMU's NVMe says 2.5 GT/s x1, and is as fast as its host."""
+    found = measured(900 * MB)
+    links = {"nvme0n1": [Link(PCIE, LinkEnd("0000:00:05.0", 2500, 1), LinkEnd("0000:01:00.0", 2500, 1), 2500, 1)]}
+    found = found._replace(rates=[("nvme0n1", 900 * MB)])
+    (line,) = [line for line in share.report_throughput("lv", [("seq_read", found)], [], links) if "link" in line]
+    assert "link-bound" not in line and line.endswith("(PCIe 2.5 GT/s x1): the link is not what it says, as of an emulated drive")
+    assert share.throughput_as_dict("seq_read", found, links)["link_bound"] is False
 
 
 def test_legs_behind_one_controller_add_up():
