@@ -63,8 +63,8 @@ MISTYPED = {name for name in CASES if name.startswith("mistyped")}
 OPTIONS = {"incumbent": "/dev/sda", "required": ["rand_read_4k_qd64"], "workload": {"read_iops": 1600, "kib": 5}, "blocks": 7}
 
 
-def run(place, *words):
-    """The playbook on all cases, and on a host that does not answer: (code, output, calls)."""
+def run(place, *words, first=None):
+    """The playbook on all cases, *first* before the others, and on a host that does not answer: (code, output, calls)."""
     plays.prepare(place, {name: {"acceptance": case[0]} for name, case in CASES.items()})
     hosts = json.loads((place / "hosts.json").read_text())
     for name, (_answers, devices, options, _good) in CASES.items():
@@ -73,6 +73,7 @@ def run(place, *words):
         hosts["all"]["hosts"][name].update(plumbline_acceptance_devices=devices, plumbline_acceptance=given)
     gone = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_args": "-o ConnectTimeout=1"}
     hosts["all"]["hosts"]["gone"] = {**gone, "plumbline_acceptance_devices": ["/dev/sdb"], "plumbline_acceptance": {"directory": "new/out"}}
+    hosts["all"]["hosts"] = dict(sorted(hosts["all"]["hosts"].items(), key=lambda item: item[0] != first))
     (place / "hosts.json").write_text(json.dumps(hosts))
     playbook = os.path.join(ROOT, "playbooks", "accept_drives.yml")
     argv = ["ansible-playbook", "-i", str(place / "hosts.json"), "-e", "ansible_become=false", *words, playbook]
@@ -140,3 +141,10 @@ def test_no_drive_is_measured_before_there_is_a_place_for_the_record(tmp_path):
     (tmp_path / "new").write_text("")
     _code, said, calls = run(tmp_path)
     assert set(ended_well(said).values()) == {True, False} and not any(calls.values()), said
+
+
+def test_a_first_host_without_a_drive_takes_the_report_from_no_other(tmp_path):
+    _code, said, _calls = run(tmp_path, "--limit", "none,sound/1", first="none")
+    assert (tmp_path / "new/out/report.html").exists(), said
+    found = json.loads((tmp_path / "new/out/report.json").read_text())["hosts"]
+    assert [(host["host"], host["levels"]["acceptance"]) for host in found] == [("sound/1", "ok")], said
