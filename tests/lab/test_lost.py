@@ -92,6 +92,8 @@ def test_a_volume_that_was_removed(bench: Bench, harness: Harness, disks: dict[s
     file = next("/etc/lvm/archive/" + re.findall(r"File:\s+\S*/(\S+)", one)[0] for one in listed.split("\n\n")[::-1] if "before" in one and "lvremove" in one)
     follow(harness, "removed", GUIDE, FILE=file, VG=VG)
     harness.must(f"mount {MOUNT}; sha256sum --check --quiet /run/pl-table")
+    # What a later "vgcfgrestore VG" takes. Behind a restore LVM may keep the copy from behind the lvremove: both have one number.
+    assert "vol0 {" in harness.must(f"cat /etc/lvm/backup/{VG}")
 
 
 @pytest.mark.parametrize("layout", everyday(["striped", "separate"], "striped", minutes=1))
@@ -106,7 +108,7 @@ def test_what_may_be_lost_is_freed_by_the_word_for_it(bench: Bench, harness: Har
     with bench.untouched(*disks.values()):
         refused = harness.module("stack_plan", {"stacks": [spec]})
         assert_error(refused, "[data]", "[erase]")
-    words = re.findall(r"serial: '(\w+)', signature: '([0-9a-f]{32})'", said(refused))
+    words = re.findall(r"serial: '?(\w+)'?, signature: '?([0-9a-f]{32})'?\}", said(refused))
     assert sorted(serial for serial, _signature in words) == sorted(disk.serial for disk in disks.values())
     erase = [{"serial": serial, "signature": signature} for serial, signature in words]
     with bench.untouched(*disks.values()):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import yaml
 from labkit.audits import audit_host
 from labkit.bench import Bench, Disk, pool
 from labkit.contents import KINDS, SHORT
@@ -224,8 +225,8 @@ ERASED = ("ext4", "pv-with-lv", "luks2", "md-1.2", "gpt-with-partitions", "noise
 def signature_of(result: dict[str, Any], disk: Disk) -> dict[str, str]:
     """What the refusal offers for a disk."""
     (line,) = (line for line in lines_of(result, disk) if line.endswith("[erase]"))
-    serial, signature = line.split("serial: '")[1].split("', signature: '")
-    return {"serial": serial, "signature": signature.split("'")[0]}
+    (offered,) = yaml.safe_load(line.split(" erase: ")[1].rpartition(" [erase]")[0])
+    return dict(offered)
 
 
 @pytest.mark.long  # the scenario of this name erases one disk, with playbooks

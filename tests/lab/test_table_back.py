@@ -67,7 +67,7 @@ def test_a_disk_with_a_volume_group(harness: Harness, disks: dict[str, Disk]) ->
 
 
 def test_the_table_alone_and_the_metadata(harness: Harness, disks: dict[str, Disk]) -> None:
-    """Onto a disk whose PV label and metadata are gone as well."""
+    """Onto a disk whose PV label and metadata are those of a stack that was built on it."""
     disk = disks["p0"]
     harness.must(f"printf 'label: gpt\\n,60M\\n' | sfdisk -q {disk.path}; udevadm settle; vgcreate -q --setautoactivation n old {disk.part(1)}")
     harness.must("lvcreate -q -y -an -Zn -Wn -n lv -l 5 old")
@@ -79,6 +79,8 @@ def test_the_table_alone_and_the_metadata(harness: Harness, disks: dict[str, Dis
     follow(harness, "table", **given)
     harness.must("udevadm settle")
     assert harness.must(f"sfdisk -d {disk.path}") == dump
+    # A stack that was built by mistake leaves its own label there: most partitions begin at the same byte.
+    harness.must(f"vgcreate -q --setautoactivation n mistake {disk.part(1)}")
     follow(harness, "pv", **given, VG="old", ID=identifier, PV=disk.part(1))
     follow(harness, "group", **given, VG="old")
     assert harness.must("lvs --noheadings -o lv_name,lv_active old").split() == ["lv", "active"]

@@ -272,6 +272,8 @@ def claims_of_link(path: str) -> Tuple[str, ...]:
 def read_mounts(process: str = "self") -> List[Mount]:
     """Mounts of block devices that *process* sees, and behind them of each device one in any other mount namespace that only root can have made.
 
+    A copy of what *process* sees itself is left out: some service of each host, such as udev, has copies of all mounts.
+
     A sandbox of systemd is a namespace of its own, in which all mounts are read-only. Who runs in one looks with the eyes of process 1.
 
     Any user can make namespaces below a user namespace of his own (user_namespaces(7)), with 100,000 mounts in each and paths of megabytes. He can only
@@ -280,13 +282,15 @@ def read_mounts(process: str = "self") -> List[Mount]:
     mounts = parse_mountinfo(read_text("/proc/%s/mountinfo" % process))
     seen = {"", _namespace(process, "mnt"), _namespace("self", "mnt")}
     elsewhere: Dict[str, Mount] = {}
+    known = {(mount.devno, mount.target) for mount in mounts}
     for name in os.listdir("/proc"):
         space = _namespace(name, "mnt") if name.isdigit() else ""
         text = None if space in seen else _read_mountinfo_of_root(name)
         if text is not None:
             seen.add(space)
             for mount in parse_mountinfo(text, here=False):
-                elsewhere.setdefault(mount.devno, mount)
+                if (mount.devno, mount.target) not in known:
+                    elsewhere.setdefault(mount.devno, mount)
     return mounts + list(elsewhere.values())
 
 

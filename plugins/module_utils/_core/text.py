@@ -51,7 +51,9 @@ def one_line(text: str) -> str:
 
 def as_yaml(text: str) -> str:
     """*text* as it has to be written into a spec: in quotes where YAML would take it for a number (0123 is 83) or for more than a word."""
-    plain = text.isalnum() and text[:1].isalpha() and text.lower() not in ("yes", "no", "on", "off", "true", "false", "null", "y", "n")
+    word = text[:1].isalpha() and text.lower() not in ("yes", "no", "on", "off", "true", "false", "null", "y", "n")
+    # A number may have an "e" in it, and letters behind 0b, 0o and 0x.
+    plain = text.isalnum() and (word or re.match("(?!0[boxBOX])[0-9].*[a-df-zA-DF-Z]", text))
     return text if plain else "'%s'" % text.replace("'", "''")
 
 

@@ -108,7 +108,8 @@ def _state(verify: Verify, record: Record, digest: str, kept: KeptProof, due: bo
     if kept.verdict == UNFINISHED or (not kept.verdict and record.get("digest") == digest and record.get("verdict") == UNFINISHED):
         return "not proven yet; its writes were measured on %s" % read_kept_proof(record).time
     if not kept.verdict and record:
-        return "the last record, of %s, is of another stack, mount or filesystem, or of other options of the measurements; it is proven anew" % read_kept_proof(record).time
+        text = "the last record, of %s, is of another stack, mount or filesystem, or of other options of the measurements; it is proven anew"
+        return text % read_kept_proof(record).time
     if not kept.verdict:
         return "not proven by measurement yet"
     by_policy = "; measured again, by policy" if verify.policy == "always" else ""

@@ -16,6 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ends, Lvm, Observation, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import is_placeholder
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import as_yaml
 
 DIGEST_LENGTH = 32
 
@@ -119,7 +120,7 @@ def offer(seen: Observation, devno: str, together: Sequence[str]) -> Optional[st
     freed = [one for one in together if _is_freed(seen, one)]
     if devno not in freed or obstacles(seen, freed)[freed.index(devno)]:
         return None
-    entry = "{serial: '%s', signature: '%s'}" % (seen.nodes[devno].identity.serial, digest(seen, devno))
+    entry = "{serial: %s, signature: %s}" % (as_yaml(seen.nodes[devno].identity.serial), as_yaml(digest(seen, devno)))
     return "to free it and lose all of that, add to the stack: erase: [%s]" % entry
 
 

@@ -49,10 +49,13 @@ def test_shown(text, expected):
     assert escape_unprintable(text) == expected and escape_unprintable(text).isprintable() and escape_unprintable(expected) == expected
 
 
-@pytest.mark.parametrize("text", ["S4YPNC0R", "0012345", "1234_5678", "12:34:56", "1e5", "NO", "A, B", "A: B", "it's", "a#b", "ÄB", "~", "2001-01-01", " A"])
+YAML_WORDS = ("S4YPNC0R", "0012345", "1234_5678", "12:34:56", "1e5", "NO", "A, B", "A: B", "it's", "a#b", "ÄB", "~", "2001-01-01", " A", "0x1F", "0b11", "0o7")
+
+
+@pytest.mark.parametrize("text", [*YAML_WORDS, "12E4", "12f4"])
 def test_what_is_offered_for_a_spec_is_read_as_it_is_meant(text):
     assert yaml.safe_load("[%s]" % as_yaml(text)) == [text]
-    assert as_yaml("S4YPNC0R") == "S4YPNC0R"
+    assert [as_yaml(word) for word in ("S4YPNC0R", "59b9087590e0247a")] == ["S4YPNC0R", "59b9087590e0247a"]
 
 
 def test_what_is_kept():

@@ -70,6 +70,15 @@ def test_a_namespace_of_root_is_one_mount_of_its_device_and_one_of_a_stranger_is
     assert [mount for mount in mounts if mount.here] == [mount for mount in read_sysfs.read_mounts() if mount.here]
 
 
+@needs_root
+def test_a_copy_of_what_is_mounted_here_is_no_second_mount(folder, monkeypatch):
+    """udev has a namespace of its own, with all mounts of the host. Each reason that names a mount would stand twice."""
+    listdir = os.listdir
+    with namespace(folder, 0, 0) as process:
+        monkeypatch.setattr(os, "listdir", lambda path=".": [process] if path == "/proc" else listdir(path))
+        assert read_sysfs.read_mounts() and all(mount.here for mount in read_sysfs.read_mounts())
+
+
 def test_whose_it_is_is_asked_when_it_is_open(monkeypatch):
     """Or a process could enter a namespace of a stranger between the question and the reading."""
     path, order = "/proc/%d/mountinfo" % os.getpid(), []

@@ -7,6 +7,7 @@ import copy
 import re
 
 import pytest
+import yaml
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards, read_blank_proof
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, Ends, Lv, Node, Pv, Signature, Table
@@ -75,7 +76,9 @@ def test_the_refusal_prints_what_the_spec_wants_and_the_plan_takes_it(content):
     host = foreign(content)
     refused = planned(host)
     (line,) = [line for line in refused.refusals if line.endswith("[erase]")]
-    assert "erase: [{serial: 'SER0000', signature: '%s'}]" % erase.digest(host.seen, DISK) in line
+    entry = re.search(r"erase: (\[.*\]) \[erase\]", line)[1]
+    assert yaml.safe_load(entry) == wish(host)
+    assert "'" not in entry, "Ansible would print each quote twice, and nobody could copy it"
     assert refused.steps == []
     plan = planned(host, erase=wish(host))
     assert plan.refusals == []
@@ -210,8 +213,8 @@ def test_both_devices_of_a_vg_are_offered():
     del host.seen.proofs[OTHER]
     host.pv(OTHER, "old")
     refusals = planned(host).refusals
-    offers = [re.search(r"erase: \[\{serial: '(.*)', signature: '(.*)'\}\]", line) for line in refusals if line.endswith("[erase]")]
-    wishes = [{"serial": found[1], "signature": found[2]} for found in offers if found]
+    offers = [re.search(r"erase: (\[.*\]) \[erase\]", line) for line in refusals if line.endswith("[erase]")]
+    wishes = [wish for found in offers if found for wish in yaml.safe_load(found[1])]
     assert [one["serial"] for one in wishes] == ["SER0000", "SER0001"], refusals
     assert [device["erase"] != "" for device in planned(host, erase=wishes).steps[0]["devices"]] == [True, True]
     for one in wishes:
