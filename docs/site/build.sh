@@ -12,4 +12,4 @@ mkdir -m 700 "$out/rst"  # antsibull-docs takes a directory that others cannot w
 antsibull-docs --config-file "$here/antsibull-docs.cfg" collection --use-current --squash-hierarchy --fail-on-error --dest-dir "$out/rst" plumbline.ssd
 cp "$here/index.rst" "$here/../images/"*.svg "$here/../examples/fleet.png" "$out/rst/"
 sphinx-build -q -W --keep-going -j 2 -b html -c "$here" -d "$out/doctrees" "$out/rst" "$out/html"
-cp "$here/../examples/fleet.html" "$out/html/"
+python "$here/../../tests/bench/report.py" --example "$out/html"

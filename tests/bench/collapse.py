@@ -25,8 +25,8 @@ sys.path.insert(0, str(ROOT / "playbooks/collections"))
 from _bench import line, parser
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.amplification import amplification_at
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.style import picture_style
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.svg import Mark, Series, line_plot
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.environment import render_picture
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.lines import Mark, Series, line_plot
 from ftl import BLOCK_PAGES, PAGE, SEQUENTIAL_BYTES, WINDOW, Drive, collapses
 
 SOLD, HIDDEN = 4.0, 0.136  # TB, and the share of it beyond
@@ -61,31 +61,32 @@ def series(name: str, course: Sequence[float], terabytes: float) -> Series:
 
 def pictures(courses: dict[str, Sequence[float]], found: dict[float, float]) -> dict[str, str]:
     """Name → SVG. *courses*: uniform, sequential, and the passes by the terabytes offered; *found*: WA by the terabytes offered."""
-    passes, style = series("random passes", courses["4"], SOLD), picture_style()
+    passes = series("random passes", courses["4"], SOLD)
     marks = [Mark(at * SOLD, f"collapse after {at * SOLD:.2f} TB") for at in collapses(courses["4"]) if at * SOLD < SHOWN]
     model = Series("theory of uniform writes", [100 * one for one in SHARES], [amplification_at((1 + HIDDEN) / (1 - one), BLOCK_PAGES) for one in SHARES])
     points = Series("simulated", [100 * (1 - one / SOLD) for one in OFFERED], [found[one] for one in OFFERED])
     by_offer = [series(f"{one:g} TB", courses[f"{one:g}"], one) for one in OFFERED]
     uniform, sequential = series("uniform addresses", courses["uniform"], SOLD), series("in sequence, 128 KiB", courses["sequential"], SOLD)
     drive = "A drive of 4 TB with 13.6 % of hidden space"
-    return {
+    plots = {
         "collapse": line_plot(
             "collapse", "Random writes after a trim", f"{drive}: passes collapse once per user capacity, uniform addresses settle.",
-            [passes, uniform], (WRITTEN, RATE), marks=marks, style=style,
+            [passes, uniform], (WRITTEN, RATE), marks=marks,
         ),
         "collapse-sequential": line_plot(
             "collapse-sequential", "Random passes, and writes in sequence", f"{drive}: writes in sequence keep the rate of a fresh drive.",
-            [passes, sequential], (WRITTEN, RATE), style=style,
+            [passes, sequential], (WRITTEN, RATE),
         ),
         "collapse-offered": line_plot(
             "collapse-offered", "Random passes over a part of the drive", f"{drive}, offered as 4, 3.5, 3 and 2 TB: the smaller, the milder the fall.",
-            by_offer, (WRITTEN, RATE), style=style,
+            by_offer, (WRITTEN, RATE),
         ),
         "collapse-reserve": line_plot(
             "collapse-reserve", "Write amplification against the reserve", f"{drive}: the four parts of it, under uniform writes, and the theory.",
-            [model, points], (Scale("reserve", "%", low=0.0), Scale("write amplification", low=1.0)), style=style,
+            [model, points], (Scale("reserve", "%", low=0.0), Scale("write amplification", low=1.0)),
         ),
     }  # fmt: skip
+    return {name: render_picture(plot) for name, plot in plots.items()}
 
 
 def simulate(place: Path, dice: random.Random) -> tuple[dict[str, Sequence[float]], dict[float, float]]:
@@ -142,7 +143,7 @@ def main() -> int:
     failed = judge(courses, found, lambda text: print(text, flush=True))
     if options.write:
         for name, text in pictures(courses, found).items():
-            (options.write / f"{name}.svg").write_text(text + "\n", encoding="utf-8")
+            (options.write / f"{name}.svg").write_text(text, encoding="utf-8")
     if options.json:
         print(json.dumps({"seed": options.seed, "wa": {f"{key:g}": round(wa, 4) for key, wa in found.items()}, "failed": failed}))
     return 1 if failed else 0

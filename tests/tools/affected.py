@@ -83,6 +83,7 @@ BY_FOLDER: Mapping[str, tuple[str, ...]] = {
 # What these use beside what they import and the names that they say.
 BESIDE: Mapping[str, tuple[str, ...]] = {
     "tests/lab/test_monitor.py": ("docs/monitoring/*",),
+    "plugins/plugin_utils/fleet_report/environment.py": ("plugins/plugin_utils/fleet_report/templates/*",),
     # Whatever runs on a host may leave something there.
     "tests/lab/labkit/whole_host_runs.py": ("roles/*", "playbooks/*", "plugins/*"),
     "tests/tools/host_changes.py": ("tests/lab/labkit/host_changes.yml",),

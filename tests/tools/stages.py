@@ -180,7 +180,7 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
     def docs() -> list[Command]:
         return [
             run("antsibull-docs", "lint-collection-docs", "--plugin-docs", "--validate-collection-refs=self", "--skip-rstcheck", "."),
-            run(str(here / "docs/site/build.sh"), str(at.scratch / "docs")),
+            run(str(here / "docs/site/build.sh"), str(at.scratch / "docs"), env=importable),
         ]
 
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Axes of plots: where a value lies, and which values are written beside it. Pure."""
+"""Axes of plots: where a value lies, which values are written beside it, and what fits there. Pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import number
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import number, words
 
+CHARACTER = 6.6  # pixels of a character at 12 px, for what has to fit
 _LEAST = 1e-280  # nearer to 0, half of a number is 0
 # Steps of a time axis in seconds, up to a week; days beyond it are counted like any number.
 _TIMES = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
@@ -113,3 +114,15 @@ def duration(seconds: float) -> str:
     else:
         return f"{sign}{number(left / 86400)} d"
     return f"{sign}{whole}:{rest:02d} {unit}" if rest else f"{sign}{whole} {unit}"
+
+
+def px(value: float) -> str:
+    """A coordinate to a tenth of a pixel."""
+    text = f"{value:.1f}"
+    return "0" if text == "-0.0" else text.removesuffix(".0")
+
+
+def shortened(text: str, pixels: float) -> str:
+    """As much of a text as fits."""
+    fits, shown = max(1, int(pixels / CHARACTER)), words(text)
+    return shown if len(shown) <= fits else shown[: fits - 1] + "…"

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale, fit
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Axis, Scale, fit, shortened
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.svg import picture, px, shortened, tag, text_at
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_number
 
 _ROW = 24.0
@@ -29,89 +28,110 @@ class Bar(NamedTuple):
     high: object = None
 
 
+class Box(NamedTuple):
+    """A rectangle in the colour of its level, and what is written in its middle."""
+
+    left: float
+    width: float
+    level: str
+    text: str = ""
+
+
+class Row(NamedTuple):
+    """One row of a chart, placed. *whisker*: the ends of an interval; *note*: where it stands, and what is written behind the row."""
+
+    top: float
+    label: str
+    boxes: Sequence[Box]
+    whisker: tuple[float, float] | None = None
+    note: tuple[float, str] | None = None
+
+
+class Bars(NamedTuple):
+    """Rows of boxes, placed. *labels*: where their names end; *inset*: from the edge of a row to its boxes; what has a place and a text is a pair."""
+
+    ident: str
+    title: str
+    description: str
+    width: float
+    height: float
+    shape: str
+    labels: float
+    row: float
+    inset: float
+    rows: Sequence[Row]
+    columns: Sequence[tuple[float, str]] = ()
+    ticks: Sequence[tuple[float, str]] = ()
+    top: float = 0.0
+    bottom: float = 0.0
+    axis: tuple[float, str] | None = None
+    reference: tuple[float, str] | None = None
+
+
 def bar_chart(
-    ident: str,
-    title: str,
-    description: str,
-    bars: Sequence[Bar],
-    scale: Scale,
-    reference: tuple[float, str] | None = None,
-    width: float = 760.0,
-    style: str = "",
-) -> str:
+    ident: str, title: str, description: str, bars: Sequence[Bar], scale: Scale, reference: tuple[float, str] | None = None, width: float = 760.0
+) -> Bars:
     """Bars that lie, one below the other; *reference*: a value that is drawn across them all, with its name."""
     known = [found for one in bars for found in map(as_number, (one.value, one.low, one.high)) if found is not None]
     known += [reference[0]] if reference else []
     axis = fit(scale if scale.log else scale._replace(low=min([0.0, *known])), known or [0.0, 1.0], _LABELS, width - _VALUES)
     top = 28.0
     bottom = top + _ROW * max(1, len(bars))
-    drawn = [tag("path", d="".join(f"M{px(axis.place(value))} {px(top)}V{px(bottom)}" for value, _text in axis.ticks()), class_="grid")]
-    drawn += [text_at(axis.place(value), bottom + 15, text, class_="tick", text_anchor="middle") for value, text in axis.ticks()]
-    drawn.append(text_at((_LABELS + width - _VALUES) / 2, bottom + 32, scale.title, class_="label", text_anchor="middle"))
-    for number, one in enumerate(bars):
-        drawn += _bar(one, top + _ROW * number, axis.place, axis.place(axis.low if scale.log else 0.0))
-    if reference:
-        place = axis.place(reference[0])
-        drawn.append(tag("path", d=f"M{px(place)} {px(top - 4)}V{px(bottom)}", class_="mark"))
-        drawn.append(text_at(place, top - 9, reference[1], class_="key", text_anchor="middle"))
-    if not bars:
-        drawn.append(text_at(width / 2, top + 16, "no data", class_="none", text_anchor="middle"))
-    return picture(ident, title, description, width, bottom + 40, drawn, style)
+    return Bars(
+        ident=ident,
+        title=title,
+        description=description,
+        width=width,
+        height=bottom + 40,
+        shape="bar",
+        labels=_LABELS - 8,
+        row=_ROW,
+        inset=4.0,
+        rows=[_bar(one, top + _ROW * number, axis) for number, one in enumerate(bars)],
+        ticks=[(axis.place(value), text) for value, text in axis.ticks()],
+        top=top,
+        bottom=bottom,
+        axis=((_LABELS + width - _VALUES) / 2, scale.title),
+        reference=(axis.place(reference[0]), reference[1]) if reference else None,
+    )
 
 
-def _bar(one: Bar, top: float, place: Callable[[float], float], zero: float) -> list[str]:
-    drawn = [text_at(_LABELS - 8, top + 16, shortened(one.label, _LABELS - 16), class_="key", text_anchor="end")]
+def _bar(one: Bar, top: float, axis: Axis) -> Row:
     value, low, high = map(as_number, (one.value, one.low, one.high))
-    end = zero
-    if value is not None:
-        left, right = sorted((zero, place(value)))
-        end = right
-        drawn.append(tag("rect", x=left, y=top + 4, width=max(right - left, 1.0), height=_ROW - 8, class_=f"bar {one.level}"))
-    if low is not None and high is not None:
-        first, last, middle = place(low), place(high), top + _ROW / 2
-        drawn.append(tag("path", d=f"M{px(first)} {px(middle)}H{px(last)}M{px(first)} {px(middle - 5)}v10M{px(last)} {px(middle - 5)}v10", class_="whisker"))
-        end = max(end, last)
+    zero = axis.place(axis.low if axis.scale.log else 0.0)
+    left, end = sorted((zero, zero if value is None else axis.place(value)))
+    boxes = [] if value is None else [Box(left, max(end - left, 1.0), one.level)]
+    whisker = (axis.place(low), axis.place(high)) if low is not None and high is not None else None
     glyph = f"{GLYPHS[one.level]} " if one.level in GLYPHS and one.level != "none" else ""
-    drawn.append(text_at(end + 6, top + 16, shortened(glyph + one.text, _VALUES + 60), class_="key"))
-    return drawn
+    note = (max(end, whisker[1] if whisker else end) + 6, shortened(glyph + one.text, _VALUES + 60))
+    return Row(top, shortened(one.label, _LABELS - 16), boxes, whisker, note)
 
 
-def stacked_bars(ident: str, title: str, description: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]], width: float = 760.0, style: str = "") -> str:
+def stacked_bars(ident: str, title: str, description: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]], width: float = 760.0) -> Bars:
     """For each row the share of each level, with glyph and number where there is room."""
     drawn = []
     left = 130.0
     room = width - left - 16
     for at, (label, counts) in enumerate(rows):
-        total, top, begin = sum(count for _level, count in counts) or 1, 6 + _ROW * at, left
-        drawn.append(text_at(left - 8, top + 16, shortened(label, left - 16), class_="key", text_anchor="end"))
+        total, begin, boxes = sum(count for _level, count in counts) or 1, left, []
         for level, count in counts:
-            if not count:
-                continue
-            wide = room * count / total
-            drawn.append(tag("rect", x=begin, y=top + 2, width=wide, height=_ROW - 4, class_=f"cell {level}"))
-            text = f"{GLYPHS[level]} {count}"
-            if wide > 8.0 * len(text):
-                drawn.append(text_at(begin + wide / 2, top + 16, text, class_=f"glyph {level}", text_anchor="middle"))
-            begin += wide
-    return picture(ident, title, description, width, 12 + _ROW * max(1, len(rows)), drawn, style)
+            if count:
+                wide, text = room * count / total, f"{GLYPHS[level]} {count}"
+                boxes.append(Box(begin, wide, level, text if wide > 8.0 * len(text) else ""))
+                begin += wide
+        drawn.append(Row(6 + _ROW * at, shortened(label, left - 16), boxes))
+    return Bars(ident, title, description, width, 12 + _ROW * max(1, len(rows)), "cell", left - 8, _ROW, 2.0, drawn)
 
 
-def heat_map(
-    ident: str, title: str, description: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], width: float = 760.0, style: str = ""
-) -> str:
+def heat_map(ident: str, title: str, description: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], width: float = 760.0) -> Bars:
     """A level for each row and column, told by a glyph as well as by its colour. The names of the columns stand above them."""
     wide = (width - _LABELS) / max(1, len(columns))
-    drawn = [text_at(_LABELS + wide * (at + 0.5), 15, shortened(name, wide), class_="key", text_anchor="middle") for at, name in enumerate(columns)]
+    drawn = []
     for line, (label, levels) in enumerate(rows):
-        top = 22 + _ROW * line
-        drawn.append(text_at(_LABELS - 8, top + 16, shortened(label, _LABELS - 16), class_="key", text_anchor="end"))
-        for at, level in enumerate(levels):
-            left = _LABELS + wide * at
-            drawn.append(tag("rect", x=left + 1, y=top + 1, width=wide - 2, height=_ROW - 2, class_=f"cell {level}"))
-            drawn.append(text_at(left + wide / 2, top + 16, GLYPHS[level], class_=f"glyph {level}", text_anchor="middle"))
-    if not rows:
-        drawn.append(text_at(width / 2, 38, "no data", class_="none", text_anchor="middle"))
-    return picture(ident, title, description, width, 28 + _ROW * max(1, len(rows)), drawn, style)
+        boxes = [Box(_LABELS + wide * at + 1, wide - 2, level, GLYPHS[level]) for at, level in enumerate(levels)]
+        drawn.append(Row(22 + _ROW * line, shortened(label, _LABELS - 16), boxes))
+    heads = [(_LABELS + wide * (at + 0.5), shortened(name, wide)) for at, name in enumerate(columns)]
+    return Bars(ident, title, description, width, 28 + _ROW * max(1, len(rows)), "cell", _LABELS - 8, _ROW, 1.0, drawn, heads)
 
 
 def sparkline(values: Sequence[object], columns: int = 60) -> str:

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.amplification import ratio_for
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import sections
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import fair
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import Html, chip, figure, heading, joined, table
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.lines import Mark, Series, Window, line_plot
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.pieces import Figure, Subject, Table, chip
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import steady_level
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.svg import Mark, Series, Window, line_plot
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_list, as_number, dicts, number, words
 
 PLOTTED = 12  # devices, the worst first
@@ -37,26 +37,45 @@ _FIGURES = {
 _WRITE_AMPLIFICATION = [1 + step / 20 for step in range(2, 121)]
 
 
-def steady_state(fleet: Fleet, names: sections.Names) -> Html:
-    """Each device's series over fills, or over time where fills are not known."""
-    found = [(host.host, one) for host in fleet.hosts for one in host.steady]
+class Device(NamedTuple):
+    """The plots of one device, below its name."""
+
+    ident: str
+    name: str
+    figures: Sequence[Figure]
+
+
+def _found(fleet: Fleet) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(host.host, one) for host in fleet.hosts for one in host.steady]
+
+
+def steady_state(fleet: Fleet, names: sections.Names) -> Subject | None:
+    """What each device came to."""
     listed = []
-    for host, one in found:
+    for host, one in _found(fleet):
         level = steady_level(one)
         told = [words(one.get(key)) for key in ("device", "mode", "pattern")]
         listed.append((level, (names[host], *told, chip(level), *(words(one.get(key)) for key in _FIGURES))))
-    heads = ("Host", "Device", "Mode", "Pattern", "Level", *_FIGURES.values())
-    parts: list[object] = [sections.findings(fleet, names, ("steady_state",), "Findings on steady states"), sections.shown_rows("Steady states", heads, listed)]
-    for at, (host, one) in enumerate(fair(found, lambda one: one[:1], PLOTTED)):
-        parts.append(heading(3, f"steady-{at}", f"{host} {words(one.get('device'))}"))
-        parts += series_plots(f"load-{at}", f"{host} {words(one.get('device'))}", one)
+    if not listed:
+        return None
+    heads = ("Device", "Mode", "Pattern", "Level", *_FIGURES.values())
+    return Subject(sections.findings(fleet, names, ("steady_state",), "Findings on steady states"), sections.shown_rows("Steady states", heads, listed))
+
+
+def steady_devices(fleet: Fleet) -> list[Device]:
+    """Each device's series over fills, or over time where fills are not known."""
+    devices = []
+    for at, (host, one) in enumerate(fair(_found(fleet), lambda one: one[:1], PLOTTED)):
+        name = f"{host} {words(one.get('device'))}"
+        figures = series_plots(f"load-{at}", name, one)
         hidden = as_number(one.get("hidden_space"))
         if hidden is not None and 0 <= hidden <= 1:
-            parts.append(reserve_plot(f"reserve-{at}", 100 * hidden))
-    return sections.section("steady-state", "Steady state", joined(parts))
+            figures.append(reserve_plot(f"reserve-{at}", 100 * hidden))
+        devices.append(Device(f"steady-{at}", name, figures))
+    return devices
 
 
-def series_plots(ident: str, name: str, one: Mapping[str, Any]) -> list[Html]:
+def series_plots(ident: str, name: str, one: Mapping[str, Any]) -> list[Figure]:
     """One plot for each quantity that the series has."""
     series = as_dict(one.get("series"))
     place = next((key for key in _PLACES if as_list(series.get(key))), "")
@@ -72,7 +91,7 @@ def series_plots(ident: str, name: str, one: Mapping[str, Any]) -> list[Html]:
         count = max(len(one.ys) for one in lines)
         said = f"{count:,} values from {number(min(known))} to {number(max(known))} {scale.unit}".rstrip() + "." if known else "No value is a number."
         plot = line_plot(f"{ident}-{next(iter(names))}", title, said, lines, (_PLACES[place], scale), windows, marks)
-        found.append(figure(plot, title, f"{title}. {said}", _figures(title, place, scale, lines)))
+        found.append(Figure(plot, title, f"{title}. {said}", _figures(title, place, scale, lines)))
     return found
 
 
@@ -81,7 +100,7 @@ def _ends(each: Mapping[str, Any], place: str) -> tuple[float, float] | None:
     return None if first is None or last is None else (first, last)
 
 
-def _figures(title: str, place: str, scale: Scale, lines: Sequence[Series]) -> Html:
+def _figures(title: str, place: str, scale: Scale, lines: Sequence[Series]) -> Table:
     """The lines in as many steps as a table can show, each with its least and largest value."""
     xs = lines[0].xs
     count = min(len(xs), *(len(one.ys) for one in lines))
@@ -95,7 +114,7 @@ def _figures(title: str, place: str, scale: Scale, lines: Sequence[Series]) -> H
             ends += [number(min(known)), number(max(known))] if known else ["–", "–"]
         rows.append((f"{words(xs[begin])} to {words(xs[end - 1])}", *ends))
     heads = [f"{one.name}, {end} ({scale.unit or 'n'})" for one in lines for end in ("least", "largest")]
-    return table(title, (_PLACES[place].title, *heads), rows)
+    return Table(title, (_PLACES[place].title, *heads), rows)
 
 
 def reserve_percent(amplification: float, hidden_percent: float) -> float:
@@ -103,7 +122,7 @@ def reserve_percent(amplification: float, hidden_percent: float) -> float:
     return max(0.0, 100 * (1 - (1 + hidden_percent / 100) / ratio_for(amplification)))
 
 
-def reserve_plot(ident: str, hidden_percent: float) -> Html:
+def reserve_plot(ident: str, hidden_percent: float) -> Figure:
     """The reserve that a write amplification takes."""
     title = f"Reserve against write amplification, with {number(hidden_percent)} % of hidden space"
     ys = [reserve_percent(value, hidden_percent) for value in _WRITE_AMPLIFICATION]
@@ -111,4 +130,4 @@ def reserve_plot(ident: str, hidden_percent: float) -> Html:
     said = "By the model of uniform random writes and greedy garbage collection."
     plot = line_plot(ident, title, said, [Series("reserve", _WRITE_AMPLIFICATION, ys)], scales)
     rows = [(number(value), f"{number(reserve_percent(value, hidden_percent))} %") for value in (1.5, 2.0, 3.0, 4.0, 6.0)]
-    return figure(plot, title, f"{title}. {said}", table(title, ("Write amplification", "Reserve"), rows))
+    return Figure(plot, title, f"{title}. {said}", Table(title, ("Write amplification", "Reserve"), rows))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, WEAR_RULES
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, NONE, OK, UNKNOWN, WARNING, rank, worst_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import fair
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import Html, chip, joined
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.pieces import Phrase, chip
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT, Found, HostReport, Measured
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import (
     NOTHING,
@@ -51,7 +51,7 @@ class Drive(NamedTuple):
 
 def finding_row(one: Found) -> Row:
     check = CHECKS[one.check]
-    return (joined((chip(one.level), Html(" "), check.short)), one.where, one.found, todo(one))
+    return (Phrase((chip(one.level), f" {check.short}")), one.where, one.found, todo(one))
 
 
 def todo(one: Found) -> str:
@@ -219,8 +219,3 @@ def cell_map(hosts: Iterable[HostReport], most: int) -> tuple[list[str], list[tu
     shown = fair(sorted(drives, key=lambda one: rank(worst_of(one[2].values()))), lambda one: one[:1], most)
     cells = list(dict.fromkeys(name for *_drive, levels in shown for name in levels))[:_CELLS]
     return [drive for _host, drive, _levels in shown], [(name, [levels.get(name, NONE) for *_drive, levels in shown]) for name in cells]
-
-
-def with_host(name: Html, rows: Iterable[Row]) -> list[Row]:
-    """Rows with their host in front."""
-    return [(name, *row) for row in rows]

@@ -1,28 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sections of the page that look at all hosts together, the worst first. Pure."""
+"""What the sections of the page show of all hosts together, the worst first, and of each host. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import rows
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.charts import Bar, bar_chart, heat_map, stacked_bars
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.fleet import Fleet, Group, grouped, host_words
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, LEVELS, MEANS, MISSING, NONE, OK, UNKNOWN, rank
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import LEVELS, MISSING, NONE, OK, UNKNOWN, rank
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import MOST, fair
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.markup import (
-    Html,
-    bullets,
-    chip,
-    figure,
-    folded,
-    heading,
-    joined,
-    paragraph,
-    table,
-)
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.pieces import Figure, Link, Phrase, Subject, Table, chip, joined
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT, HostReport, Measured
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_list, as_number, counted, dicts, percent, words
 
@@ -33,96 +24,86 @@ _DRIVES = 8  # of the map of cells
 _NAMED = 8  # hosts that a finding names
 _STACKS = 100  # of a host whose layers are listed
 
-Names = Mapping[str, Html]  # host → a link to its part of the page
+Names = Mapping[str, Link]  # host → a link to its part of the page
 
 
-def section(ident: str, title: str, *parts: object) -> Html:
-    return Html(f'<section aria-labelledby="{ident}">{heading(2, ident, title)}{joined(parts)}</section>')
+class HostPart(NamedTuple):
+    """All that is told of one host. *alone*: it is the only one; *left_out*: so many stacks have no table of their layers."""
+
+    ident: str
+    name: str
+    level: str
+    found: str
+    time: str
+    tables: Sequence[Table]
+    left_out: str
+    alone: bool
 
 
-def shown_rows(caption: str, heads: Sequence[str], all_rows: Sequence[tuple[str, tuple[object, ...]]]) -> Html:
+def shown_rows(caption: str, heads: Sequence[str], all_rows: Sequence[tuple[str, tuple[object, ...]]]) -> Table:
     """The worst rows of (level, row), each with its host in front, and a word on the rest."""
     shown = fair(sorted(all_rows, key=lambda one: rank(one[0])), lambda one: one[1][:1], ROWS)
-    return table(caption, heads, [row for _level, row in shown], _rest(len(all_rows) - len(shown)))
+    return Table(caption, ("Host", *heads), [row for _level, row in shown], _rest(len(all_rows) - len(shown)))
 
 
 def _rest(count: int) -> str:
     return f"{count:,} more are in the parts of their hosts below." if count else ""
 
 
-def findings(fleet: Fleet, names: Names, checks: Sequence[str], caption: str) -> Html:
+def findings(fleet: Fleet, names: Names, checks: Sequence[str], caption: str) -> Table:
     """What was found, the same on many hosts once, with what to do."""
     groups = grouped(fleet, checks)
-    if not groups:
-        looked = any(host.levels.get(check, NONE) not in (NONE, MISSING) for host in fleet.hosts for check in checks)
-        return paragraph("No findings." if looked else "No record says anything of this.")
+    looked = any(host.levels.get(check, NONE) not in (NONE, MISSING) for host in fleet.hosts for check in checks)
     shown = fair(groups, lambda one: one.hosts, ROWS)
-    return table(caption, rows.FINDINGS, [_group_row(one, names) for one in shown], _rest(len(groups) - len(shown)))
+    none = "No findings." if looked else "No record says anything of this."
+    return Table(caption, rows.FINDINGS, [_group_row(one, names) for one in shown], _rest(len(groups) - len(shown)), none)
 
 
 def _group_row(one: Group, names: Names) -> tuple[object, ...]:
     first, where_found, found, wanted = rows.finding_row(one.example)
     several = len(one.hosts) > 1
-    told = joined([names[host] for host in one.hosts[:_NAMED]], ", ")
     rest = f" and {counted(len(one.hosts) - _NAMED, 'other')}" if len(one.hosts) > _NAMED else ""
-    where = joined((told, rest, ": " if not several else f" ({counted(len(one.hosts), 'host')}), such as ", where_found))
+    told = f"{rest} ({counted(len(one.hosts), 'host')}), such as " if several else ": "
+    where = Phrase((*joined([names[host] for host in one.hosts[:_NAMED]], ", ").parts, told, where_found))
     return (first, where, f"{found}{one.others}", wanted)
 
 
-def verdict(fleet: Fleet, names: Names) -> Html:
-    counts = ", ".join(f"{count:,} {level}" for level, count in fleet.counts().items())
-    banner = Html(f'<p class="verdict {fleet.level}"><span aria-hidden="true">{GLYPHS[fleet.level]}</span> {joined([fleet.verdict()])}</p>')
-    return section(
-        "verdict",
-        "Verdict",
-        banner,
-        paragraph(f"Hosts by their worst finding: {counts}.") if counts else "",
-        heading(3, "first", "What to do first"),
-        findings(fleet, names, tuple(CHECKS), "Findings of all hosts, the worst first"),
-        folded("What the levels mean", bullets(joined((chip(level), Html(" "), MEANS[level])) for level in LEVELS)),
-    )
-
-
-def hosts_by_checks(fleet: Fleet, names: Names) -> Html:
-    columns = [CHECKS[check] for check in fleet.checks]
+def maps(fleet: Fleet, names: Names) -> list[Figure]:
+    """Each host and each check, and how many hosts are at each level."""
+    heads = [CHECKS[check].short for check in fleet.checks]
     mapped = [(host.host, [host.levels.get(check, NONE) for check in fleet.checks]) for host in fleet.hosts[:MAPPED]]
-    rest = len(fleet.hosts) - len(mapped)
     told = "Each host and each check, the worst host first."
-    if rest > 0:
+    if len(fleet.hosts) > len(mapped):
         told = f"The {len(mapped)} worst of {counted(len(fleet.hosts), 'host')}; the table has all."
-    name = "Hosts and checks"
-    plot = heat_map("map", name, f"{told} {fleet.verdict()}", [one.short for one in columns], mapped)
+    plot = heat_map("map", "Hosts and checks", f"{told} {fleet.verdict()}", heads, mapped)
     cells = [(names[host.host], chip(host.level), *(chip(host.levels.get(check, NONE)) for check in fleet.checks)) for host in fleet.hosts]
-    full = table("Each host and each check", ("Host", "Worst", *(one.short for one in columns)), cells)
-    parts: list[object] = [figure(plot, name, told, full)]
+    figures = [Figure(plot, "Hosts and checks", told, Table("Each host and each check", ("Host", "Worst", *heads), cells))]
     if len(fleet.hosts) > 1:
-        sums = [(CHECKS[check].short, [(level, _count(fleet, check, level)) for level in LEVELS]) for check in fleet.checks]
-        heads = ("Check", *LEVELS)
-        figures = table("Hosts at each level, by check", heads, [(label, *(count for _level, count in counts)) for label, counts in sums])
         name = "Hosts at each level, by check"
-        parts.append(figure(stacked_bars("sums", name, f"{fleet.verdict()} One bar for each check.", sums), name, "How many hosts are at each level.", figures))
-    parts.append(folded("What the checks are", bullets(f"{one.short}: {one.name}" for one in columns)))
-    return section("hosts-and-checks", "Hosts and checks", *parts)
+        sums = [(CHECKS[check].short, [(level, _count(fleet, check, level)) for level in LEVELS]) for check in fleet.checks]
+        table = Table(name, ("Check", *LEVELS), [(label, *(count for _level, count in counts)) for label, counts in sums])
+        figures.append(Figure(stacked_bars("sums", name, f"{fleet.verdict()} One bar for each check.", sums), name, "How many hosts are at each level.", table))
+    return figures
 
 
 def _count(fleet: Fleet, check: str, level: str) -> int:
     return sum(host.levels.get(check, NONE) == level for host in fleet.hosts)
 
 
-def drives(fleet: Fleet, names: Names) -> Html:
+def drives(fleet: Fleet, names: Names) -> Subject:
     found = [(host.host, rows.drive_of(one)) for host in fleet.hosts for one in host.drives]
     worn = sorted(((used, host, one) for host, one in found for used in [one.used] if used is not None), key=lambda one: -one[0])
     left = sorted(((days, host, one) for host, one in found for days in [one.days] if days is not None), key=lambda one: one[0])
-    parts: list[object] = [findings(fleet, names, ("drives", "wear"), "Findings on drives")]
+    figures = []
     if worn:
         bars = [Bar(f"{host} {one.name}", used, percent(used), one.wear) for used, host, one in fair(worn, _second, PLOTTED)]
-        parts.append(_bars("worn", "Rated endurance that is used", bars, Scale("used", "%", high=max(100.0, worn[0][0])), (80.0, "80 %"), len(worn)))
+        figures.append(_bars("worn", "Rated endurance that is used", bars, Scale("used", "%", high=max(100.0, worn[0][0])), (80.0, "80 %"), len(worn)))
     if left:
         bars = [Bar(f"{host} {one.name}", days, f"≥ {words(round(days))} d", one.wear) for days, host, one in fair(left, _second, PLOTTED)]
-        parts.append(_bars("left", "Days until the rated endurance is used, at least", bars, Scale("days", "d", log=True), (365.0, "a year"), len(left)))
+        figures.append(_bars("left", "Days until the rated endurance is used, at least", bars, Scale("days", "d", log=True), (365.0, "a year"), len(left)))
     ordered = sorted(found, key=lambda one: (rank(one[1].level), -(one[1].used if one[1].used is not None else -1.0)))
-    parts.append(shown_rows("Drives", ("Host", *rows.DRIVES), [(one.level, (names[host], *one.cells)) for host, one in ordered]))
-    return section("drives", "Drives: health, wear and days left", *parts)
+    listed = shown_rows("Drives", rows.DRIVES, [(one.level, (names[host], *one.cells)) for host, one in ordered])
+    return Subject(findings(fleet, names, ("drives", "wear"), "Findings on drives"), listed, figures)
 
 
 def _second(one: tuple[object, str, object]) -> tuple[str]:
@@ -130,27 +111,25 @@ def _second(one: tuple[object, str, object]) -> tuple[str]:
     return (one[1],)
 
 
-def _bars(ident: str, title: str, bars: Sequence[Bar], scale: Scale, reference: tuple[float, str] | None, total: int) -> Html:
+def _bars(ident: str, title: str, bars: Sequence[Bar], scale: Scale, reference: tuple[float, str] | None, total: int) -> Figure:
     """A bar chart with its figures."""
     told = f"The {len(bars)} worst of {total:,}." if total > len(bars) else "The worst first."
-    figures = table(title, ("Bar", scale.title, "Level"), [(one.label, one.text, chip(one.level)) for one in bars])
+    figures = Table(title, ("Bar", scale.title, "Level"), [(one.label, one.text, chip(one.level)) for one in bars])
     worst = f" The first is {bars[0].label} with {bars[0].text}." if bars else ""
-    return figure(bar_chart(ident, title, told + worst, bars, scale, reference), title, f"{title}. {told}", figures)
+    return Figure(bar_chart(ident, title, told + worst, bars, scale, reference), title, f"{title}. {told}", figures)
 
 
-def links(fleet: Fleet, names: Names) -> Html:
+def links(fleet: Fleet, names: Names) -> Subject:
     found = [(level, (names[host.host], *row)) for host in fleet.hosts for level, row in rows.link_rows(host)]
-    listed = shown_rows("Links on the way to the drives", ("Host", *rows.LINKS), found)
-    return section("links", "Links", findings(fleet, names, ("link",), "Findings on links"), listed)
+    return Subject(findings(fleet, names, ("link",), "Findings on links"), shown_rows("Links on the way to the drives", rows.LINKS, found))
 
 
-def trim(fleet: Fleet, names: Names) -> Html:
+def trim(fleet: Fleet, names: Names) -> Subject:
     found = [(level, (names[host.host], *row)) for host in fleet.hosts for level, row in rows.trim_rows(host)]
-    listed = shown_rows("Drives that a trim was to reach", ("Host", *rows.TRIMS), found)
-    return section("trim", "Path of trim", findings(fleet, names, ("trim",), "Findings on the path of trim"), listed)
+    return Subject(findings(fleet, names, ("trim",), "Findings on the path of trim"), shown_rows("Drives that a trim was to reach", rows.TRIMS, found))
 
 
-def proof(fleet: Fleet, names: Names) -> Html:
+def static_proof(fleet: Fleet, names: Names) -> Subject:
     stacks = []
     for host in fleet.hosts:
         for stack in host.stacks:
@@ -162,21 +141,20 @@ def proof(fleet: Fleet, names: Names) -> Html:
             if blind:
                 level, told = level if off else UNKNOWN, f"{told}, not followed above {blind}"
             stacks.append((level, (names[host.host], words(stack.get("name")), words(stack.get("mount")), chip(level), told)))
+    caption = "Findings on where layers begin, and steps that are left"
+    return Subject(findings(fleet, names, ("alignment", "plan"), caption), shown_rows("Stacks", ("Stack", "Mount", "Level", "Legs"), stacks))
+
+
+def measured_proof(fleet: Fleet, names: Names) -> Subject:
     measured = [(host.host, one) for host in fleet.hosts for one in host.measured if one.measure != "fstrim_proof"]
-    parts: list[object] = [
-        heading(3, "static-proof", "Static proof"),
-        findings(fleet, names, ("alignment", "plan"), "Findings on where layers begin, and steps that are left"),
-        shown_rows("Stacks", ("Host", "Stack", "Mount", "Level", "Legs"), stacks),
-        heading(3, "measured-proof", "Measured proof"),
-        findings(fleet, names, ("proof",), "Findings of measurements"),
-    ]
+    figures = []
     shares = sorted(_share_bars(measured), key=lambda one: (rank(one[1].level), as_number(one[1].value)))
     if shares:
         title = "Rate of the volumes beside that of their devices"
         bars = [share for _host, share in fair(shares, lambda one: one[:1], PLOTTED)]
-        parts.append(_bars("shares", title, bars, Scale("share of the raw rate", high=1.1), (1.0, "the raw rate"), len(shares)))
-    parts.append(shown_rows("Measurements", ("Host", *rows.MEASURES), [(one.level, (names[host], *rows.measure_row(one))) for host, one in measured]))
-    return section("proof", "Static and measured proof", *parts)
+        figures.append(_bars("shares", title, bars, Scale("share of the raw rate", high=1.1), (1.0, "the raw rate"), len(shares)))
+    listed = shown_rows("Measurements", rows.MEASURES, [(one.level, (names[host], *rows.measure_row(one))) for host, one in measured])
+    return Subject(findings(fleet, names, ("proof",), "Findings of measurements"), listed, figures)
 
 
 def _share_bars(measured: Iterable[tuple[str, Measured]]) -> Iterable[tuple[str, Bar]]:
@@ -187,24 +165,36 @@ def _share_bars(measured: Iterable[tuple[str, Measured]]) -> Iterable[tuple[str,
                 yield host, Bar(f"{host} {words(job.get('name'))}", job["share"], words(job["share"]), level, job.get("low"), job.get("high"))
 
 
-def durability(fleet: Fleet, names: Names) -> Html:
+def durability(fleet: Fleet, names: Names) -> Subject:
     found = [(host.levels.get("durability", NONE), (names[host.host], *row)) for host in fleet.hosts for row in rows.cache_rows(host)]
-    listed = shown_rows("Write caches of the drives", ("Host", *rows.CACHES), found)
-    return section("durability", "Durability and write caches", findings(fleet, names, ("durability",), "Findings on durability"), listed)
+    return Subject(findings(fleet, names, ("durability",), "Findings on durability"), shown_rows("Write caches of the drives", rows.CACHES, found))
 
 
-def acceptance(fleet: Fleet, names: Names) -> Html:
+def acceptance(fleet: Fleet, names: Names) -> Subject | None:
+    if not any(host.cells for host in fleet.hosts):
+        return None
     found = [(level, (names[host.host], *row)) for host in fleet.hosts for level, row in rows.cell_rows(host)]
-    listed = shown_rows("Cells", ("Host", *rows.CELLS), found)
     columns, mapped = rows.cell_map(fleet.hosts, _DRIVES)
     told = f"Each cell that decides, on each drive; the worst {counted(len(columns), 'drive')}, the worst first."
     plot = heat_map("cells", "Drives and cells", told, columns, mapped)
-    figures = table("Level of each cell", ("Cell", *columns), [(name, *map(chip, levels)) for name, levels in mapped])
-    parts = [findings(fleet, names, ("acceptance",), "Findings of the acceptance"), figure(plot, "Drives and cells", told, figures), listed]
-    return section("acceptance", "Acceptance", *parts)
+    levels = Table("Level of each cell", ("Cell", *columns), [(name, *map(chip, levels)) for name, levels in mapped])
+    figures = [Figure(plot, "Drives and cells", told, levels)]
+    return Subject(findings(fleet, names, ("acceptance",), "Findings of the acceptance"), shown_rows("Cells", rows.CELLS, found), figures)
 
 
-def conditions(fleet: Fleet, names: Names) -> Html:
+# What the template shows of one subject each, by its name there.
+SUBJECTS: Mapping[str, Callable[[Fleet, Names], Subject | None]] = {
+    "drives": drives,
+    "links": links,
+    "trim": trim,
+    "static": static_proof,
+    "measured": measured_proof,
+    "durability": durability,
+    "acceptance": acceptance,
+}
+
+
+def conditions(fleet: Fleet, names: Names) -> Table:
     by_name: dict[str, dict[str, list[str]]] = {}
     for host in fleet.hosts:
         for name, value in host.conditions.items():
@@ -217,32 +207,22 @@ def conditions(fleet: Fleet, names: Names) -> Html:
         (name, value, counted(len(hosts), "host"), joined([names[host] for host in hosts[:_NAMED]] + (["…"] if len(hosts) > _NAMED else []), ", "))
         for name, value, hosts in shown
     ]
-    listed = table("Conditions", ("Condition", "Value", "Hosts", "Which"), told, _rest(len(found) - len(shown)))
-    degrees = [found for host in fleet.hosts for one in host.drives for found in [as_number(one.get("temperature_celsius"))] if found is not None]
-    warm = paragraph(f"Drives were at {words(min(degrees))} to {words(max(degrees))} °C when they were read.") if degrees else ""
-    return section("conditions", "Conditions", listed, warm)
+    return Table("Conditions", ("Condition", "Value", "Hosts", "Which"), told, _rest(len(found) - len(shown)))
 
 
-SECTIONS: Sequence[tuple[str, str, Callable[[Fleet, Names], Html]]] = (
-    ("verdict", "Verdict", verdict),
-    ("hosts-and-checks", "Hosts and checks", hosts_by_checks),
-    ("drives", "Drives", drives),
-    ("links", "Links", links),
-    ("trim", "Trim", trim),
-    ("proof", "Proof", proof),
-    ("durability", "Durability", durability),
-    ("conditions", "Conditions", conditions),
-)
+def degrees(fleet: Fleet) -> tuple[float, float] | None:
+    """How warm the coolest and the warmest drive were."""
+    found = [celsius for host in fleet.hosts for one in host.drives for celsius in [as_number(one.get("temperature_celsius"))] if celsius is not None]
+    return (min(found), max(found)) if found else None
 
 
-def host_part(host: HostReport, ident: str, opened: bool) -> Html:
-    """All that is told of one host, folded."""
-    parts: list[object] = []
-    if host.findings:
-        parts.append(table(f"Findings on {host.host}", rows.FINDINGS, map(rows.finding_row, host.findings)))
-    if host.drives:
-        parts.append(table(f"Drives of {host.host}", rows.DRIVES, (rows.drive_of(one).cells for one in host.drives)))
+def host_part(host: HostReport, ident: str, alone: bool) -> HostPart:
+    """All that is told of one host."""
     layers = [(words(stack.get("name")), rows.layer_rows(stack)) for stack in host.stacks[:_STACKS]]
+    whole = [
+        Table(f"Findings on {host.host}", rows.FINDINGS, [rows.finding_row(one) for one in host.findings]),
+        Table(f"Drives of {host.host}", rows.DRIVES, [rows.drive_of(one).cells for one in host.drives]),
+    ]
     listed: list[tuple[str, Sequence[str], Sequence[Sequence[object]]]] = [
         ("Links", rows.LINKS, [row for _level, row in rows.link_rows(host)]),
         ("Write caches", rows.CACHES, rows.cache_rows(host)),
@@ -251,11 +231,9 @@ def host_part(host: HostReport, ident: str, opened: bool) -> Html:
         ("Drives that a trim was to reach", rows.TRIMS, [row for _level, row in rows.trim_rows(host)]),
         ("Conditions", ("Condition", "Value"), list(host.conditions.items())),
     ]
-    for name, heads, found in listed:
-        if found:
-            parts.append(table(f"{name}, {host.host}", heads, found[:MOST], f"{len(found) - MOST:,} more are left out." if len(found) > MOST else ""))
-    if len(host.stacks) > _STACKS:
-        parts.append(paragraph(f"The layers of {len(host.stacks) - _STACKS:,} more stacks are left out."))
-    time = paragraph(f"Read on {host.time}.") if host.time else ""
-    summary = joined((chip(host.level), Html(" "), Html(f"<strong>{joined([host.host])}</strong>"), f": {host_words(host)}"))
-    return folded(summary, joined([time, *parts]), ident, opened)
+    cut = [
+        Table(f"{name}, {host.host}", heads, found[:MOST], f"{len(found) - MOST:,} more are left out." if len(found) > MOST else "")
+        for name, heads, found in listed
+    ]
+    left_out = f"{len(host.stacks) - _STACKS:,}" if len(host.stacks) > _STACKS else ""
+    return HostPart(ident, host.host, host.level, host_words(host), host.time, [one for one in whole + cut if one.rows], left_out, alone)

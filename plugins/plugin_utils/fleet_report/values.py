@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 from collections.abc import Mapping
@@ -51,7 +50,7 @@ def words(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, (int, float)):
         return number(value)
-    text = value if isinstance(value, str) else as_json(value)
+    text = str(value) if isinstance(value, str) else as_json(value)  # a plain one, whatever kind of text it calls itself
     line = one_line(text)
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({len(text)} characters)"
 
@@ -69,11 +68,6 @@ def as_json(value: Any) -> str:
 def printable(text: str) -> str:
     """Text of several lines as it can be shown; a text that is long stays long."""
     return escape_unprintable(text, keep="\n")
-
-
-def escaped(text: str) -> str:
-    """Text as it stands in HTML and in XML, in an attribute as well."""
-    return html.escape(text, quote=True)
 
 
 def number(value: Any, digits: int = 3) -> str:

@@ -7,6 +7,8 @@ import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.environment import ENVIRONMENT
+
 TAGS = {
     "html", "head", "meta", "title", "style", "body", "header", "nav", "main", "footer", "section", "h1", "h2", "h3", "p", "ul", "li", "a", "div", "table",
     "caption", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "details", "summary", "pre", "span", "strong",
@@ -17,6 +19,11 @@ ATTRIBUTES = {
     "aria-labelledby", "d", "x", "y", "width", "height", "viewbox", "stroke-dasharray", "text-anchor",
 }  # fmt: skip
 EMPTY = {"meta", "path", "rect"}
+
+
+def printed_by(macro, *values):
+    """What a macro of the page's pieces prints."""
+    return str(getattr(ENVIRONMENT.get_template("pieces.html.j2").module, macro)(*values))
 
 
 class Page(HTMLParser):

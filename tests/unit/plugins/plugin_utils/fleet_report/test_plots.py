@@ -11,12 +11,13 @@ import subprocess
 import xml.etree.ElementTree as ET
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import svg
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report import lines
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.axes import Scale, duration, fit
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.charts import Bar, bar_chart, heat_map, sparkline, stacked_bars
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.environment import render_picture
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import GLYPHS, LEVELS
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.style import picture_style
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import number
+from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_report.page_reader import printed_by
 
 NAN, INF = float("nan"), float("inf")
 SCALES = (Scale("time", "s"), Scale("rate", "MB/s"))
@@ -36,10 +37,15 @@ STRANGE = [
 ]
 
 
+def read(plot):
+    """A plot, read back as the page has it."""
+    return ET.fromstring(printed_by("picture", plot))
+
+
 def drawn(ys, xs=None, scales=SCALES, **more):
     """A line plot, read back."""
     xs = range(len(ys)) if xs is None else xs
-    return ET.fromstring(svg.line_plot("p", "A title", "What it shows.", [svg.Series("a line", xs, ys)], scales, **more))
+    return read(lines.line_plot("p", "A title", "What it shows.", [lines.Series("a line", xs, ys)], scales, **more))
 
 
 def numbers(picture):
@@ -89,7 +95,7 @@ def test_thinning_keeps_the_extremes_of_each_column():
     dice = random.Random(5)
     points = [(float(at), dice.gauss(0, 1)) for at in range(20_000)]
     axis = fit(Scale("x"), [at for at, _value in points], 0.0, 100.0)
-    (piece,) = svg.thinned(points, axis)
+    (piece,) = lines.thinned(points, axis)
     assert len(piece) <= 404
     for column in range(100):
         inside = [value for at, value in points if int(axis.place(at)) == column]
@@ -157,9 +163,9 @@ def test_numbers_for_people(value, text):
 def test_windows_marks_and_bands_are_named():
     picture = drawn(
         [1.0, 2.0, 3.0],
-        windows=[svg.Window(0.5, 1.5, "two windows agree"), svg.Window(NAN, 2, "nowhere")],
-        marks=[svg.Mark(1.0, "the first collapse"), svg.Mark(NAN, "nowhere")],
-        bands=[svg.Band("interval", [0, 1, 2], [0.5, 1.5, 2.5], [1.5, 2.5, 3.5])],
+        windows=[lines.Window(0.5, 1.5, "two windows agree"), lines.Window(NAN, 2, "nowhere")],
+        marks=[lines.Mark(1.0, "the first collapse"), lines.Mark(NAN, "nowhere")],
+        bands=[lines.Band("interval", [0, 1, 2], [0.5, 1.5, 2.5], [1.5, 2.5, 3.5])],
     )
     text = " ".join(picture.itertext())
     assert "A: the first collapse" in text and "B: shaded, two windows agree" in text and "interval" in text and "nowhere" not in text
@@ -168,10 +174,10 @@ def test_windows_marks_and_bands_are_named():
 
 
 def test_lines_differ_without_colour():
-    lines = [svg.Series(f"line {at}", [0, 1], [at, at + 1]) for at in range(svg.LINES)]
-    picture = ET.fromstring(svg.line_plot("p", "t", "d", lines, SCALES))
-    keys = [(one[0].get("stroke-dasharray"), re.sub("[0-9. -]", "", one[1].get("d"))) for one in picture.iter("g")][: svg.LINES]
-    assert len(set(keys)) == svg.LINES and len({dashes for dashes, _shape in keys}) == svg.LINES
+    series = [lines.Series(f"line {at}", [0, 1], [at, at + 1]) for at in range(lines.LINES)]
+    picture = read(lines.line_plot("p", "t", "d", series, SCALES))
+    keys = [(one[0].get("stroke-dasharray"), re.sub("[0-9. -]", "", one[1].get("d"))) for one in picture.iter("g")][: lines.LINES]
+    assert len(set(keys)) == lines.LINES and len({dashes for dashes, _shape in keys}) == lines.LINES
 
 
 def test_values_that_have_no_place_on_a_log_axis_are_counted():
@@ -181,21 +187,21 @@ def test_values_that_have_no_place_on_a_log_axis_are_counted():
 
 def test_bars_and_whiskers():
     bars = [Bar("one", 0.5, "0.5", "error", 0.4, 0.6), Bar("two", NAN, "not measured"), Bar("three", None, "–", "warning", 1, 2), Bar("four", -1, "-1")]
-    picture = ET.fromstring(bar_chart("b", "t", "d", bars, Scale("share"), (1.0, "raw")))
+    picture = read(bar_chart("b", "t", "d", bars, Scale("share"), (1.0, "raw")))
     text = " ".join(picture.itertext())
     assert "✕ 0.5" in text and "not measured" in text and "raw" in text
     assert sum(one.get("class", "").startswith("bar") for one in picture.iter("rect")) == 2
     assert sum(one.get("class") == "whisker" for one in picture.iter()) == 2
-    assert "no data" in " ".join(ET.fromstring(bar_chart("b", "t", "d", [], Scale("share"))).itertext())
-    ET.fromstring(bar_chart("b", "t", "d", [Bar("x", -5, "?"), Bar("y", 1e9, "!")], Scale("days", log=True)))
+    assert "no data" in " ".join(read(bar_chart("b", "t", "d", [], Scale("share"))).itertext())
+    read(bar_chart("b", "t", "d", [Bar("x", -5, "?"), Bar("y", 1e9, "!")], Scale("days", log=True)))
 
 
 def test_a_level_is_told_by_a_glyph_as_well():
     assert len(set(GLYPHS.values())) == len(LEVELS) == len(GLYPHS)
-    picture = ET.fromstring(heat_map("m", "t", "d", ["a", "b"], [("host", ["error", "ok"]), ("other", ["none", "missing"])]))
+    picture = read(heat_map("m", "t", "d", ["a", "b"], [("host", ["error", "ok"]), ("other", ["none", "missing"])]))
     assert [one.text for one in picture.iter("text") if "glyph" in one.get("class")] == ["✕", "✓", "–", "∅"]
     assert len(list(picture.iter("rect"))) == 4
-    picture = ET.fromstring(stacked_bars("m", "t", "d", [("check", [("error", 3), ("ok", 97), ("none", 0)])]))
+    picture = read(stacked_bars("m", "t", "d", [("check", [("error", 3), ("ok", 97), ("none", 0)])]))
     assert [one.text for one in picture.iter("text")][1:] == ["✓ 97"]  # where there is no room, the table has it
 
 
@@ -228,23 +234,21 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_texts_are_escaped(text):
     """In every place of every picture; one that stands alone has its style and nothing from outside."""
-    style = picture_style()
     pictures = [
-        svg.line_plot(
+        lines.line_plot(
             "p",
             text,
             text,
-            [svg.Series(text, [0, 1], [1, 2])],
+            [lines.Series(text, [0, 1], [1, 2])],
             (Scale(text, text), Scale(text, text)),
-            [svg.Window(0, 1, text)],
-            [svg.Mark(1, text)],
-            style=style,
+            [lines.Window(0, 1, text)],
+            [lines.Mark(1, text)],
         ),
-        bar_chart("p", text, text, [Bar(text, 1, text)], Scale(text, text), (1, text), style=style),
-        heat_map("p", text, text, [text], [(text, ["ok"])], style=style),
-        stacked_bars("p", text, text, [(text, [("ok", 1)])], style=style),
+        bar_chart("p", text, text, [Bar(text, 1, text)], Scale(text, text), (1, text)),
+        heat_map("p", text, text, [text], [(text, ["ok"])]),
+        stacked_bars("p", text, text, [(text, [("ok", 1)])]),
     ]
-    for one in pictures:
+    for one in map(render_picture, pictures):
         picture = ET.fromstring(one)
         assert {each.tag.rpartition("}")[2] for each in picture.iter()} <= {"svg", "title", "desc", "style", "rect", "path", "text", "g"}
         assert not any(key.startswith("on") or key in ("href", "src") for each in picture.iter() for key in each.attrib)

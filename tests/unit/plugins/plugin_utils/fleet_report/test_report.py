@@ -19,7 +19,8 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.page im
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import MODULES, read_record
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.hostile import HOSTILE, VALUES, damaged_tree, text
 from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_records import KINDS, make_record
-from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_report.page_reader import Page
+from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_report.page_reader import Page, printed_by
+from markupsafe import Markup
 
 ALL = [json.loads(json.dumps(make_record(f"db-{number}", kind, "1"))) for number, kind in enumerate(KINDS, 1)]
 BY_KIND = dict(zip(KINDS, ALL))
@@ -280,7 +281,8 @@ def test_a_million_points_are_a_small_picture():
     ys = [400.0] * 10**6
     ys[777_777] = 1.0
     plots = load_plots.series_plots("p", "drive", {"series": {"seconds": list(range(10**6)), "mib_s": ys}})
-    assert len(plots) == 1 and len(plots[0]) < 60_000 and "1,000,000 values from 1 to 400 MiB/s" in plots[0]
+    (figure,) = [printed_by("figure", one) for one in plots]
+    assert len(figure) < 60_000 and "1,000,000 values from 1 to 400 MiB/s" in figure
 
 
 # --- nothing in a record is more than text -------------------------------------------------------------------------------------------
@@ -355,3 +357,19 @@ def test_a_picture_is_shown_with_its_collapse():
     told = Page(page)
     assert "Mode" in page and "passes" in page and "0.998" in page and page.count("first collapse") >= 3  # a mark in each plot
     assert "Reserve against write amplification, with 7 % of hidden space" in page and told
+
+
+def test_what_calls_itself_markup_shows_as_text():
+    """A template prints markup as it is. A value of that type in a record, such as a playbook's filter e makes, is a text like any other."""
+    read = {"device_info": {"devices": [{"name": "sda"}]}, "drive_health": {"drives": [{"name": "sda", "model": "m"}]}, "steady_state": STEADY}
+    record = marked({"host": "a", "time": "t", **read, "conditions": {"kernel": "6.1"}, "throughput": {"failed": True, "msg": "no"}})
+    page = Page(render_html(make_fleet([record], [Markup("<b>expected</b>")], Markup("<b>title</b>"))))
+    assert page.wrong == [] and {"<b>m</b>", "<b>6.1</b>", "<b>kernel</b>", "<b>title</b>"} <= {*page.shown, *page.cells}
+    assert all(f"<b>{text}</b>" in page.text for text in ("a", "expected", "t", "no", "first window"))
+
+
+def marked(value, key=""):
+    """A record all of whose texts are markup by their type, but for the names by which the report reads it."""
+    if isinstance(value, dict):
+        return {(Markup(f"<b>{name}</b>") if key == "conditions" else name): marked(one, name) for name, one in value.items()}
+    return [marked(one) for one in value] if isinstance(value, list) else Markup(f"<b>{value}</b>") if isinstance(value, str) else value
