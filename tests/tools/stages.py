@@ -171,6 +171,8 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
             Command(call=contents),
             *documented,
             run("ansible-playbook", "--syntax-check", "-i", "localhost,", PLAYBOOK, env=env, cwd=at.scratch),
+            # Its templates are files beside the code: the archive has to hold them.
+            run("ansible", "localhost", "-m", "plumbline.ssd.report", "-a", f"path={at.scratch}/report hosts=db07", env=env, cwd=at.scratch),
             # The files that an image is built of. Only the build itself would ask a registry.
             create("meta/execution-environment.yml"),
             create("tests/consumer/execution-environment.yml"),
