@@ -198,7 +198,7 @@ def check_legs(plan: StackPlan, seen: Observation) -> None:
             plan.refusals.append(
                 "%s: device %s has alignment_offset -1: the layers below it contradict each other; a geometry override can state it" % (name, node.name)
             )
-    if len({leg.geometry.logical_bytes for leg in plan.legs}) > 1 and plan.spec.layout == "striped":
+    if len({leg.geometry.logical_bytes for leg in plan.legs}) > 1 and plan.spec.laid.striped:
         plan.refusals.append("%s: the legs differ in logical block size, and a stripe wants one:" % name)
         plan.refusals += [
             "  %s: %d bytes (%s)" % (seen.nodes[leg.devno].name, leg.geometry.logical_bytes, seen.nodes[leg.devno].identity.model) for leg in plan.legs

@@ -19,8 +19,8 @@ def draw_wanted(plan: StackPlan, seen: Observation) -> list[str]:
     """The stack as the plan would leave it."""
     spec = plan.spec
     grains = {leg.geometry.grain.source for leg in plan.legs}
-    shape = {"striped": "striped over %d devices, stripe %s" % (len(plan.legs), human(plan.stripe)), "linear": "volumes on one device"}
-    lines = ["%s: %s, grain %s (%s)" % (spec.name, shape.get(spec.layout, "one filesystem per device"), human(plan.grain), "; ".join(sorted(grains)))]
+    shape = spec.laid.of_stack(len(plan.legs), plan.stripe)
+    lines = ["%s: %s, grain %s (%s)" % (spec.name, shape, human(plan.grain), "; ".join(sorted(grains)))]
     for leg in sorted(plan.legs, key=lambda one: one.index):
         node = seen.nodes[leg.devno]
         lines.append("  %s  %s  %s  %s" % (node.name, node.identity.model or node.kind, node.identity.serial or "-", human(node.size)))

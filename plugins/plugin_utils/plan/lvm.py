@@ -91,7 +91,7 @@ def plan_volumes(plan: StackPlan, seen: Observation) -> None:
         if found:
             _check_lv(plan, planned, found)
             continue
-        summary = "LV %s/%s, %s %s" % (spec.name, planned.name, human(planned.size), _shape(plan))
+        summary = "LV %s/%s, %s %s" % (spec.name, planned.name, human(planned.size), spec.laid.of_volume(len(plan.legs), plan.stripe))
         plan.steps.append(_lv_step(plan, planned, False, summary))
     if others:
         plan.warnings.append("%s: VG '%s' holds LVs that are not in the spec and are left alone: %s" % (spec.name, spec.name, ", ".join(others)))
@@ -109,34 +109,29 @@ def _check_map(plan: StackPlan, seen: Observation, title: str) -> None:
             plan.refusals.append(text % (plan.spec.name, title))
 
 
-def _shape(plan: StackPlan) -> str:
-    """How a volume is to lie on the legs."""
-    return "over %d stripes of %s" % (len(plan.legs), human(plan.stripe)) if plan.spec.layout == "striped" else "in one piece"
-
-
 def _lv_step(plan: StackPlan, planned: PlannedVolume, unfinished: bool, summary: str) -> Step:
     return logical_volume_step(plan.spec.name, planned.name, planned.size, len(plan.legs), plan.stripe, unfinished, summary)
 
 
 def _check_lv(plan: StackPlan, planned: PlannedVolume, found: Lv) -> None:
     what = "LV %s/%s" % (found.vg, found.name)
-    kind = "striped" if plan.spec.layout == "striped" else "linear"
+    kind, striped = plan.spec.laid.segment, plan.spec.laid.striped
     if found.stripes != len(plan.legs) or set(found.kinds) != {kind}:
         layout = "%d stripes" % found.stripes if set(found.kinds) == {"striped"} else ", ".join(found.kinds)
-        refuse_rebuild(plan, what, "a layout of %s" % layout, "%d stripes" % len(plan.legs) if kind == "striped" else kind)
+        refuse_rebuild(plan, what, "a layout of %s" % layout, "%d stripes" % len(plan.legs) if striped else kind)
     elif len(found.layouts) > 1:
         text = "segments of %s" % ", then ".join("%d stripes of %s" % (count, human(size)) for count, size in found.layouts)
         refuse_rebuild(plan, what, text, "%d stripes of %s in all of it" % (len(plan.legs), human(plan.stripe)))
-    elif kind == "striped" and found.stripe_bytes != plan.stripe and (plan.spec.stripe_bytes or not _fits(found.stripe_bytes, plan.grain)):
+    elif striped and found.stripe_bytes != plan.stripe and (plan.spec.stripe_bytes or not _fits(found.stripe_bytes, plan.grain)):
         refuse_rebuild(plan, what, "stripes of %s" % human(found.stripe_bytes), human(plan.stripe))
     elif found.size != planned.size:
         refuse_rebuild(plan, what, "%s (%d bytes)" % (human(found.size), found.size), "%s (%d bytes)" % (human(planned.size), planned.size))
-    elif not found.active and (kind == "linear" or found.stripe_bytes == plan.stripe) and found.segments == 1:
+    elif not found.active and (not striped or found.stripe_bytes == plan.stripe) and found.segments == 1:
         # lvcreate writes the metadata first and activates then (lv_manip.c, _lv_create_an_lv()): what a kill leaves in between is just this.
         plan.steps.append(_lv_step(plan, planned, True, "activate %s, which was left inactive; what is on it is planned then" % what))
     elif not found.active:
         plan.refusals.append("%s: %s exists but is not active; run: lvchange -ay %s/%s" % (plan.spec.name, what, found.vg, found.name))
-    elif kind == "striped" and found.stripe_bytes != plan.stripe:
+    elif striped and found.stripe_bytes != plan.stripe:
         planned.stripe = found.stripe_bytes
 
 

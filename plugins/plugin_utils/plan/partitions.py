@@ -38,7 +38,7 @@ def choose_sizes(plan: StackPlan, seen: Observation) -> None:
             what = (seen.nodes[leg.devno].name, human(leg.geometry.grain_bytes), leg.geometry.grain.source, leg.geometry.logical_bytes)
             raise PlumblineError("device %s: a grain of %s (%s) is no multiple of its block of %d bytes" % what)
     plan.grain = common_grain([leg.geometry for leg in legs])
-    if spec.layout == "striped":
+    if spec.laid.striped:
         if spec.stripe_bytes:
             check_stripe(spec.stripe_bytes, plan.grain)
         plan.stripe = spec.stripe_bytes or auto_stripe(plan.grain)
@@ -47,7 +47,7 @@ def choose_sizes(plan: StackPlan, seen: Observation) -> None:
     for leg, end in zip(legs, ends):
         leg.start = partition_start(leg.geometry)
         leg.size = end - leg.start
-    if spec.layout == "striped":
+    if spec.laid.striped:
         smallest = min(leg.size for leg in legs)
         for leg in legs:
             leg.size = smallest
@@ -59,9 +59,9 @@ def choose_sizes(plan: StackPlan, seen: Observation) -> None:
             raise PlumblineError("device %s of %s leaves %s after the reserve; wanted at least 16 MiB" % (node.name, human(node.size), human(max(leg.size, 0))))
     plan.data_start = max(data_alignment(leg.geometry) for leg in legs)
     plan.extent = spec.extent_bytes or max(extent_size(legs[0].size), plan.stripe)
-    if spec.layout == "linear" and plan.extent % plan.grain:
-        text = "layout 'linear': extents of %s are no multiple of the grain %s, so that a second volume would begin off it; use layout 'separate'"
-        raise PlumblineError(text % (human(plan.extent), human(plan.grain)))
+    if spec.laid.others_begin and plan.extent % plan.grain:
+        text = "layout '%s': extents of %s are no multiple of the grain %s, so that a second volume would begin off it; use layout 'separate'"
+        raise PlumblineError(text % (spec.layout, human(plan.extent), human(plan.grain)))
     if spec.grouped and legs[0].size // plan.extent > _MAX_EXTENTS:
         text = "extent_size: %s makes %d extents of a PV of %s, and LVM counts them in 32 bits; leave it out, or set a larger one"
         raise PlumblineError(text % (human(plan.extent), legs[0].size // plan.extent, human(legs[0].size)))

@@ -20,6 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_sizes imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB, MIB, TIB, human, is_power_of_two
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import POWER_CUT, STALE
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import UNKNOWN_OPTIONS
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_reserve import read_reserve
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_volumes import read_volumes
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DeviceName, Erase, ReserveGoal, Selector, Stack, Volume
@@ -29,7 +30,6 @@ VARIABLES = (
     *("plumbline_acceptance", "plumbline_acceptance_devices", "plumbline_steady_state"),
 )
 OWN_PREFIX = "plumbline_x_"  # of variables that users compose specs from; nothing here reads them
-LAYOUTS = ("striped", "linear", "separate")
 THROUGH = ("write_cache", "partition", "striped_lvm", "filesystem")
 CACHE_STATES = ("keep", "on", "off")
 ACCEPTABLE = ("shared_controller", "slow_link", POWER_CUT, STALE, UNKNOWN_OPTIONS)
@@ -97,7 +97,7 @@ def _read_stack(raw: Any, where: str) -> Stack:
     if "name" in entry:
         name = faults.take("", match_text, entry["name"], _STACK_NAME, where + ".name", "a lower-case letter, then at most 19 lower-case letters, digits or _")
         where = "plumbline_stacks[%s]" % name if name else where
-    layout = faults.take("", choice, entry.get("layout", "striped"), LAYOUTS, where + ".layout")
+    layout = faults.take("", choice, entry.get("layout", "striped"), tuple(LAYOUTS), where + ".layout")
     no_devices: tuple[tuple[DeviceName, ...], Selector | None] = ((), None)
     no_volumes: tuple[Volume, ...] = ()
     devices, selector = faults.take(no_devices, _read_devices, entry["devices"], where + ".devices") if "devices" in entry else no_devices
@@ -171,24 +171,12 @@ def _check_layout(stack: Stack, entry: Mapping[str, Any], where: str, faults: Fa
         faults.lines.append("%s.erase: a selector takes unused devices only; name the stack's devices where one of them is to be erased" % where)
     if stack.legs > MAX_LEGS:
         faults.lines.append("%s.devices: found %d devices; wanted at most %d" % (where, stack.legs, MAX_LEGS))
-    if stack.layout == "separate":
-        faults.lines += [
-            "%s.%s: layout 'separate' has no stripes; leave it out" % (where, key) for key in ("stripe_size", "extent_size") if key in entry
-        ]  # fmt: skip
-        if len(stack.volumes) != stack.legs:
-            text = "%s.volumes: layout 'separate' makes one filesystem per device; found %d volumes for %d devices"
-            faults.lines.append(text % (where, len(stack.volumes), stack.legs))
+    faults.lines += stack.laid.fault(stack.legs, len(stack.volumes), list(entry), where)
+    if not stack.grouped:
         return
     if _DEVICE_NODE.fullmatch(stack.name):
         text = "%s.name: a volume group is a directory below /dev, and '%s' is a name that the kernel or udev uses there; choose another"
         faults.lines.append(text % (where, stack.name))
-    if stack.layout == "linear" and stack.legs != 1:
-        faults.lines.append("%s.devices: layout 'linear' is for one device; found %d; use layout 'striped' for several" % (where, stack.legs))
-    if stack.layout == "linear" and "stripe_size" in entry:
-        faults.lines.append("%s.stripe_size: layout 'linear' has no stripes; leave it out" % where)
-    if stack.layout == "striped" and stack.legs < 2:
-        text = "%s.devices: a stripe wants two devices or more; found %d; use layout 'linear' or 'separate' for one"
-        faults.lines.append(text % (where, stack.legs))
     if stripe and not is_power_of_two(stripe):
         low = 1 << (stripe.bit_length() - 1)
         text = "%s.stripe_size: %s is no power of two, and LVM takes only those; the nearest are %s and %s"

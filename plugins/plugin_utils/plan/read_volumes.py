@@ -14,6 +14,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import K
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import option_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import PROFILES, UNKNOWN_OPTIONS, contradiction, spelling_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_path import check_mount_point
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DEVICE_TIMEOUT, MIN_VOLUME, Volume
 
 DISCARD_POLICIES = ("timer", "none")
@@ -47,7 +48,7 @@ def read_volumes(raw: Any, stack: str, layout: str, accept: Sequence[str], where
     volumes = tuple(volume for volume in read if volume is not None)
     check_unique([volume.name for volume in volumes], where + ": two volumes are named '%s'", faults)
     total = round(sum(volume.percent for volume in volumes), 6)  # 11.3 + 12.8 + 16.8 + 24 + 20.9 + 14.2 is more in binary
-    if layout != "separate" and total > 100:
+    if (not layout or LAYOUTS[layout].grouped) and total > 100:
         shares = " + ".join("%g%%" % volume.percent for volume in volumes if volume.percent)
         faults.lines.append("%s: the sizes add up to %g%% (%s); wanted at most 100%%" % (where, total, shares))
     faults.tell()
@@ -72,7 +73,7 @@ def _read_volume(raw: Any, stack: str, layout: str, accept: Sequence[str], count
     if "name" in entry:
         name = faults.take("", match_text, entry["name"], _VOLUME_NAME, where + ".name", "a lower-case letter, then at most 31 lower-case letters, digits or _")
     kept = _LVM_NAME.search(name)
-    if layout != "separate" and kept:
+    if (not layout or LAYOUTS[layout].grouped) and kept:
         faults.lines.append("%s.name: '%s' is a name that LVM keeps for itself, for its '%s'; choose another" % (where, name, kept.group()))
     where = where[: where.rindex("[")] + "[%s]" % name if name else where
     words = {key: faults.take("", match_text, entry[key], pattern, "%s.%s" % (where, key), fit) for key, (pattern, fit) in _WORDS.items() if key in entry}
@@ -134,9 +135,9 @@ def _read_inode_share(raw: Any, where: str) -> int:
 def _read_size(entry: Mapping[str, Any], layout: str, count: int, where: str) -> tuple[float, int]:
     if not layout:  # which is told: what a size may be follows from it
         return 0.0, 0
-    if layout == "separate":
+    if not LAYOUTS[layout].grouped:
         if entry.get("size", "100%") != "100%":
-            raise PlumblineError("%s.size: layout 'separate' gives a volume its whole partition; leave it out and set 'reserve'" % where)
+            raise PlumblineError("%s.size: layout '%s' gives a volume its whole partition; leave it out and set 'reserve'" % (where, layout))
         return 100.0, 0
     if "size" not in entry:
         if count > 1:

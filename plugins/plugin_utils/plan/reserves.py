@@ -75,7 +75,7 @@ def choose_reserves(plan: StackPlan, seen: Observation) -> None:
 
 def _stands(plan: StackPlan, leg: Leg) -> bool:
     """Whether its length is no longer free: it has our partition, or has to be as long as that of another leg of its stripe."""
-    return leg.entry is not None or (plan.spec.layout == "striped" and any(one.entry for one in plan.legs))
+    return leg.entry is not None or (plan.spec.laid.striped and any(one.entry for one in plan.legs))
 
 
 def keep_standing(plan: StackPlan, seen: Observation) -> None:
@@ -84,7 +84,7 @@ def keep_standing(plan: StackPlan, seen: Observation) -> None:
     for leg in plan.legs:
         if not _stands(plan, leg):
             continue
-        leg.size = min(lengths) if plan.spec.layout == "striped" else leg.entry.size if leg.entry else leg.size
+        leg.size = min(lengths) if plan.spec.laid.striped else leg.entry.size if leg.entry else leg.size
         node = seen.nodes[leg.devno]
         if not leg.entry and leg.start + leg.size > node.size - MIB:
             raise PlumblineError(

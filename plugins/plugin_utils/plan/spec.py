@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stated_geometry import Override
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.reserve import EVERYTHING_RANDOM, USUAL_HIDDEN, Workload
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS, Layout
 
 # mke2fs makes no journal in less than 2,048 blocks, and says so only in passing (e2fsprogs, ext2fs_default_journal_size()).
 MIN_VOLUME = 8 * MIB
@@ -119,6 +120,11 @@ class Stack(NamedTuple):
     goal: ReserveGoal | None = None  # instead of *reserve*, which is empty then
 
     @property
+    def laid(self) -> Layout:
+        """What is particular to its layout."""
+        return LAYOUTS[self.layout]
+
+    @property
     def grouped(self) -> bool:
         """Whether its volumes are LVs of a volume group of its name, and no partitions."""
-        return self.layout != "separate"
+        return self.laid.grouped
