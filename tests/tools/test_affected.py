@@ -46,6 +46,8 @@ def uses(names: list[str]) -> Uses:
         # a role: the scenarios, and the tests that take their calls from it
         ("roles/build/tasks/steps.yml", "lint molecule-consumer lab-tests-1", "simssd", "test_write_cache test_layouts", ""),
         ("roles/verify/tasks/measure.yml", "lint molecule-nvme unit", "simssd", "", "test_mounts"),
+        # a template of the report: what renders it
+        ("plugins/plugin_utils/fleet_report/templates/page.html.j2", "unit lint lab-tests-1", "simssd", "test_report", ""),
         # a guide: what is always run, and the test of its samples
         ("docs/docsite/rst/guide_flow.rst", "docs tools unit", "simssd lint molecule-nvme lab-tests-1", "", "test_mounts"),
         (
