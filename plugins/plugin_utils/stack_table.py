@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import DURABILITY, ERROR
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import table
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DURABILITY, FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.layers import Layer
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import View
 
@@ -61,9 +62,9 @@ def _words(layer: Layer) -> str:
     if facts.get("stripe_size"):
         return "%d stripes of %s" % (facts["stripes"], human(facts["stripe_size"]))
     if layer.kind == "filesystem":
-        if "stride" in facts:
-            return "ext4, stride %d, stripe_width %d" % (facts["stride"], facts["stripe_width"])
-        return str(facts.get("type", ""))
+        kind = FILESYSTEMS.get(str(facts.get("type", "")))
+        shape = kind.shape(facts["stride"], facts["stripe_width"]) if kind and "stride" in facts else ()
+        return ", ".join([str(facts.get("type", "")), *shape])
     if layer.kind == "mount":
         return ",".join(facts.get("options", []))
     return ""

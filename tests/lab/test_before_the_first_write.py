@@ -20,21 +20,21 @@ MOUNT = "/pl/pgdata0"
 # Mounts with each option by itself, and asks what a run would still want to change.
 TRY_OPTIONS = """
 import json, subprocess, sys
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import known_options, option_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.proc_files import parse_mountinfo
 device, target = sys.argv[1:]
 wrong = {}
-for option in known_options():
+for option in EXT4.options.known():
     done = subprocess.run(["mount", "-o", option, device, target], capture_output=True, text=True)
     if done.returncode:
         wrong[option] = done.stderr
         continue
     (live,) = (mount.options for mount in parse_mountinfo(open("/proc/self/mountinfo").read()) if mount.target == target)
-    drift = option_drift(option.split(","), live)
+    drift = EXT4.options.drift(option.split(","), live)
     if drift != ([], []):
         wrong[option] = (drift, live)
     subprocess.run(["umount", target], check=True)
-print(json.dumps({"tried": len(known_options()), "wrong": wrong}))
+print(json.dumps({"tried": len(EXT4.options.known()), "wrong": wrong}))
 """
 
 

@@ -10,8 +10,6 @@ WARNING = "warning"  # worth a look; fails nothing
 INFO = "info"  # good to know; nothing has to be done
 OK = "ok"  # nothing was found
 LEVELS = (ERROR, WARNING, INFO, OK)  # from the worst
-# Layers whose findings say nothing of where the data begins.
-DURABILITY = ("write_cache", "mount", "ext4", "raid")
 
 
 def worst_level(levels: Sequence[str]) -> str:

@@ -161,7 +161,7 @@ def guard_zoned(_seen: Observation, node: Node) -> List[Reason]:
     """Zones that are written from their beginning on only (Documentation/ABI/stable/sysfs-block, queue/zoned): ZNS, SMR."""
     if node.zoned != "host-managed":
         return []
-    return [Reason("zoned", "it is zoned, and takes no write but at the end of what a zone holds", "name another: tables and ext4 write in any order")]
+    return [Reason("zoned", "it is zoned, and takes no write but at the end of what a zone holds", "name another: tables and filesystems write in any order")]
 
 
 _WHAT = {"part": "a partition", "lvm": "a logical volume", "md": "an md array", "crypt": "an encrypted mapping", "mpath": "a multipath map"}
@@ -212,9 +212,9 @@ def guard_pv(seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_filesystem(seen: Observation, node: Node) -> List[Reason]:
-    ext4 = seen.filesystems.get(node.devno)
-    label = " labelled '%s'" % ext4.label if ext4 and ext4.label else ""
-    return [Reason("signature", "it carries an ext filesystem%s" % label, _FREE)] if ext4 else []
+    found = seen.filesystems.get(node.devno)
+    label = " labelled '%s'" % found.label if found and found.label else ""
+    return [Reason("signature", "it carries an %s filesystem%s" % (found.family, label), _FREE)] if found else []
 
 
 def guard_inside(seen: Observation, node: Node) -> List[Reason]:

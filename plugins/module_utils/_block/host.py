@@ -104,9 +104,10 @@ class Signature(NamedTuple):
         return "%s %s at byte %d%s" % (self.type, self.usage or "signature", self.offset, " (label '%s')" % self.label if self.label else "")
 
 
-class Ext4(NamedTuple):
-    """What an ext2/3/4 superblock says. *stride* and *stripe_width* in filesystem blocks, 0 where unset."""
+class Filesystem(NamedTuple):
+    """What a superblock says. *stride* and *stripe_width* in blocks of the filesystem, 0 where unset. *kind*: see _stack/filesystems/kinds.py."""
 
+    kind: str
     uuid: str
     label: str
     block: int
@@ -120,6 +121,7 @@ class Ext4(NamedTuple):
     journal: bool = True
     reserved: int = 0  # blocks that only root may use
     faulty: bool = False  # the kernel has found errors in it, and nobody has checked it since
+    family: str = ""  # what a signature calls it
 
 
 class Pv(NamedTuple):
@@ -272,7 +274,7 @@ class Observation:
     signatures: Dict[str, List[Signature]] = field(default_factory=dict)
     marks: Dict[str, List[Signature]] = field(default_factory=dict)  # what we recognised ourselves, where a device or a volume is to be written to
     ends: Dict[str, Ends] = field(default_factory=dict)  # of the same devices, and of ours whose partition the kernel does not show
-    filesystems: Dict[str, Ext4] = field(default_factory=dict)
+    filesystems: Dict[str, Filesystem] = field(default_factory=dict)
     caches: Dict[str, WriteCache] = field(default_factory=dict)  # of the disks that were looked at closely
     drive_links: Dict[str, Tuple[Link, ...]] = field(default_factory=dict)  # of the same, what lies between the host and the disk
     kept: Mapping[str, str] = field(default_factory=dict)  # identity → write cache state that the host keeps; empty where the keeping is damaged

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Any, Callable, Dict, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 
@@ -75,12 +75,13 @@ def guarded(run: Callable[..., Tuple[int, str, str]]) -> Callable[..., Tuple[int
     return told
 
 
-TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "fio", "udevadm", "hdparm", "sdparm", "nvme", "smartctl")
+TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mount", "fio", "udevadm", "hdparm", "sdparm", "nvme", "smartctl")
 
 
-def find_known_tools() -> Dict[str, str]:
+def find_known_tools(more: Iterable[str] = ()) -> Dict[str, str]:
+    """Tool → its path, of those that are there. *more*: beside those that any host may need."""
     found = {}
-    for tool in TOOLS:
+    for tool in (*TOOLS, *more):
         for directory in ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"):
             path = os.path.join(directory, tool)
             if os.access(path, os.X_OK):

@@ -20,7 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import lock
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import ext4_backups
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import copies_of_all
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules
@@ -109,4 +109,4 @@ def check_unchanged(before: Observation, now: Observation, devno: str) -> None:
 def _blank(seen: Observation, devno: str) -> Dict[str, Any]:
     """What reads as blank on a volume, and where the backup superblocks of a filesystem would be."""
     ones = all(deallocated_reads_ones(int(seen.namespaces.get(disk.devno, {}).get("dlfeat", 0))) for disk in seen.disk_of(devno))
-    return {"ones_are_blank": ones, "starts": ext4_backups(seen.nodes[devno].size)}
+    return {"ones_are_blank": ones, "starts": copies_of_all(seen.nodes[devno].size)}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import DURABILITY, ERROR, INFO, WARNING, Finding
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR, INFO, WARNING, Finding
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import Link, payload_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DURABILITY
 
 Number = Union[int, float]
 Labels = Tuple[Tuple[str, str], ...]

@@ -85,9 +85,9 @@ def logical_volume_step(stack: str, volume: str, size: int, stripes: int, stripe
     return {"action": "logical_volume", "stack": stack, "vg": stack, "lv": volume, **shape, "unfinished": unfinished, "summary": summary}
 
 
-def filesystem_step(stack: str, volume: str, device: str, options: str, identifier: str, summary: str) -> Step:
+def filesystem_step(stack: str, volume: str, device: str, fstype: str, options: str, identifier: str, summary: str) -> Step:
     """For community.general.filesystem; *options* are those of mkfs."""
-    made = {"device": device, "fstype": "ext4", "options": options, "uuid": identifier}
+    made = {"device": device, "fstype": fstype, "options": options, "uuid": identifier}
     return {"action": "filesystem", "stack": stack, "volume": volume, **made, "summary": summary}
 
 

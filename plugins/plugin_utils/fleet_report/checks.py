@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import DURABILITY
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DURABILITY
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.remedies import RULES
 
 

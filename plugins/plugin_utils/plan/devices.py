@@ -18,7 +18,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import h
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.link_rules import judge_links
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase as judge_erase
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import unfinished_table
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import BLOCK, StackPlan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device, not_kept, refuse
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DeviceName, Stack
 
@@ -190,9 +190,10 @@ def check_legs(plan: StackPlan, seen: Observation) -> None:
             else:
                 reasons += leg.misfit
         refuse(plan, seen, leg, reasons)
-        if leg.geometry.logical_bytes > BLOCK:
+        block = min(volume.kind.block for volume in plan.spec.volumes)
+        if leg.geometry.logical_bytes > block:
             text = "%s: device %s has blocks of %d bytes, and filesystems are made with %d here; give it another format, if it has one (nvme format)"
-            plan.refusals.append(text % (name, node.name, leg.geometry.logical_bytes, BLOCK))
+            plan.refusals.append(text % (name, node.name, leg.geometry.logical_bytes, block))
         offset = leg.geometry.alignment_offset.value
         if offset is not None and offset < 0:
             plan.refusals.append(

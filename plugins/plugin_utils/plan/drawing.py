@@ -12,7 +12,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import escape_unprintable
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import state_of
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import BLOCK, Plan, PlannedVolume, StackPlan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Plan, PlannedVolume, StackPlan
 
 
 def draw_wanted(plan: StackPlan, seen: Observation) -> list[str]:
@@ -42,8 +42,9 @@ def _draw_volume(plan: StackPlan, planned: PlannedVolume) -> list[str]:
         lines.append("    LV %s  %s%s" % (planned.name, human(planned.size), stripes))
     else:
         where = "on partition %d" % planned.legs[0].index
-    geometry = "blocks of %d, stride %d, stripe_width %d" % (BLOCK, planned.stride, planned.stripe_width)
-    lines.append("      ext4 '%s' %s  %s" % (volume.label, where, geometry))
+    kind = volume.kind
+    geometry = "blocks of %d, %s" % (kind.block, ", ".join(kind.shape(planned.stride, planned.stripe_width)))
+    lines.append("      %s '%s' %s  %s" % (kind.name, volume.label, where, geometry))
     if volume.mount:
         lines.append("      mounted on %s  %s" % (volume.mount, volume.fstab_options))
     return lines

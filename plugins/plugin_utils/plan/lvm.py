@@ -10,7 +10,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes impor
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions import leg_extents, volume_extents
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse_contents, refuse_rebuild
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import MIN_VOLUME
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import part_path
 
 
@@ -61,10 +60,10 @@ def plan_volumes(plan: StackPlan, seen: Observation) -> None:
     for volume in spec.volumes:
         if not wanted[volume.name]:
             plan.refusals.append("%s: volume '%s' would be smaller than one extent of %s on each leg" % (spec.name, volume.name, human(plan.extent)))
-        elif wanted[volume.name] * plan.extent * len(plan.legs) < MIN_VOLUME:
-            text = "%s: volume '%s' would have %s, in which ext4 has no room for a journal; wanted at least %s"
+        elif wanted[volume.name] * plan.extent * len(plan.legs) < volume.kind.smallest:
+            text = "%s: volume '%s' would have %s, %s; wanted at least %s"
             comes_to = wanted[volume.name] * plan.extent * len(plan.legs)
-            plan.refusals.append(text % (spec.name, volume.name, human(comes_to), human(MIN_VOLUME)))
+            plan.refusals.append(text % (spec.name, volume.name, human(comes_to), volume.kind.too_small, human(volume.kind.smallest)))
     if sum(wanted.values()) > extents:
         rows = ", ".join("%s %s" % (name, human(count * plan.extent * len(plan.legs))) for name, count in wanted.items())
         plan.refusals.append("%s: the volumes want more than there is: %s; the VG has %s" % (spec.name, rows, human(extents * plan.extent * len(plan.legs))))

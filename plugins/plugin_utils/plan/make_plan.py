@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import contexts_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import contexts_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase as judge_erase
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.devices import check_contradictions, check_legs, check_overrides, choose_erased, find_devices
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.filesystems import plan_filesystems
@@ -100,7 +100,8 @@ def _check_host(plan: StackPlan, seen: Observation) -> None:
         if state and state.read_only and not inside:
             text = "%s: mount point %s could not be made: %s is on a filesystem that is mounted read-only; make it there yourself, or name another"
             plan.refusals.append(text % (name, mount["path"], state.read_only))
-    _check_kernel(plan, seen, "ext4", ("mount",))
+    for kind in sorted({volume.kind.name for volume in plan.spec.volumes}):
+        _check_kernel(plan, seen, kind, ("mount",))
     if seen.timer_fault and any(step.get("enable_fstrim_timer") for step in plan.steps):
         plan.refusals.append("%s: fstrim.timer could not be enabled: %s; mend that, or set discard: none on the volumes" % (name, seen.timer_fault))
     for volume in [volume for volume in plan.spec.volumes if volume.name in {mount["volume"] for mount in mounts}]:

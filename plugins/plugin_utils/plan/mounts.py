@@ -20,7 +20,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.d
     judge_options,
     name_drives,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import UNMOUNT_FIRST, option_drift, wants_unmount
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_path import owner_fault, way_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import MountPoint, mount_step
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import StackPlan
@@ -31,8 +30,8 @@ def _check_uuid(plan: StackPlan, seen: Observation, volume: Volume, node: Node |
     """A copy of this volume's filesystem elsewhere: fstab names the volume by its UUID, so that the copy would be mounted. Snapshots yield to the volume."""
     other = seen.nodes.get(seen.led_to.get(BY_UUID + identifier, ""))
     if other and (node is None or (other.devno != node.devno and not seen.mounted(node.devno))):
-        text = "%s: volume '%s': %s has a filesystem with this volume's UUID %s [identity]; take that copy away, or give it another (tune2fs -U random)"
-        plan.refusals.append(text % (plan.spec.name, volume.name, other.path, identifier))
+        text = "%s: volume '%s': %s has a filesystem with this volume's UUID %s [identity]; take that copy away, or give it another UUID (%s)"
+        plan.refusals.append(text % (plan.spec.name, volume.name, other.path, identifier, volume.kind.new_uuid))
 
 
 def judge_mounts(plan: StackPlan, seen: Observation) -> None:
@@ -99,9 +98,9 @@ def _mount_point(spec: Stack, volume: Volume, identifier: str, seen: Observation
         volume=volume.name,
         path=volume.mount,
         uuid=identifier,
-        fstype="ext4",
+        fstype=volume.kind.name,
         options=volume.fstab_options,
-        passno=2,
+        passno=volume.kind.passno,
         owner=seen.users.get(volume.owner, -1),
         group=seen.groups.get(volume.group, -1),
         mode=volume.mode,
@@ -145,8 +144,8 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Node 
             if path in seen.covers:
                 text = "%s: volume '%s' is mounted on %s, and %s is mounted over it [covered]: what is written there does not reach the volume; unmount that"
                 plan.refusals.append(text % (name, volume.name, path, seen.covers[path]))
-            for found, wanted in wants_unmount(volume.mount_options, mount.options):
-                words = (name, volume.name, path, found, wanted, UNMOUNT_FIRST % path)
+            for found, wanted in volume.kind.options.wants_unmount(volume.mount_options, mount.options):
+                words = (name, volume.name, path, found, wanted, volume.kind.options.unmount_first % path)
                 plan.refusals.append("%s: volume '%s' is mounted on %s with %s; wanted %s; %s" % words)
     for entry in seen.fstab:
         if entry.target == path and entry.spec != "UUID=" + identifier:
@@ -215,12 +214,12 @@ def _mount_changes(seen: Observation, volume: Volume, node: Node | None, wanted:
     line = next((entry for entry in seen.fstab if entry.target == volume.mount), None)
     if line is None:
         changes.append("fstab line")
-    elif (line.fstype, set(line.options), line.passno) != ("ext4", set(wanted.options.split(",")), 2):
+    elif (line.fstype, set(line.options), line.passno) != (wanted.fstype, set(wanted.options.split(",")), wanted.passno):
         changes.append("fstab options %s → %s" % (",".join(line.options), wanted.options))
     live = next((mount for mount in seen.mounts if node and mount.here and (mount.devno, mount.target, mount.root) == (node.devno, volume.mount, "/")), None)
     if live is None:
         return [*changes, "mounted"]
-    missing, extra = option_drift(volume.mount_options, live.options)
+    missing, extra = volume.kind.options.drift(volume.mount_options, live.options)
     if missing or extra:
         changes.append("remounted: %s" % ", ".join(["+" + option for option in missing] + ["-" + option for option in extra]))
     state = seen.directories.get(volume.mount)

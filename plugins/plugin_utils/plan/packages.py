@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.command import PACKAGES
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Stack
 
 _ORDER = ("write_cache", "partition", "striped_lvm", "filesystem")
 # Which package brings a tool, by distribution family; the first family that the host names counts.
 _PACKAGES = {
-    "debian": {"lvm": "lvm2", "sfdisk": "fdisk", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "mount", "fio": "fio"},
-    "fedora": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
-    "suse": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mkfs.ext4": "e2fsprogs", "mount": "util-linux", "fio": "fio"},
+    "debian": {"lvm": "lvm2", "sfdisk": "fdisk", "wipefs": "util-linux", "mount": "mount", "fio": "fio"},
+    "fedora": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mount": "util-linux", "fio": "fio"},
+    "suse": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mount": "util-linux", "fio": "fio"},
 }
 _EVERYWHERE = {**PACKAGES, "smartctl": "smartmontools"}
 _FAMILIES = {
@@ -35,12 +36,12 @@ def missing_packages(seen: Observation, stacks: Sequence[Stack], through: str) -
     if _ORDER.index(through) >= 2 and any(stack.grouped for stack in stacks):
         wanted.append("lvm")
     if _ORDER.index(through) >= 3:
-        wanted += ["mkfs.ext4", "mount"]
+        wanted += ["mount", *(volume.kind.tool for stack in stacks for volume in stack.volumes)]
     return packages_of(seen, wanted)
 
 
 def packages_of(seen: Observation, wanted: Iterable[str]) -> list[str]:
     """The packages of the host's distribution that bring those of these tools that are not there."""
     family = next((_FAMILIES[word] for word in seen.distribution if word in _FAMILIES), "debian")
-    packages = {**_PACKAGES[family], **_EVERYWHERE}
+    packages = {**_PACKAGES[family], **_EVERYWHERE, **{kind.tool: kind.package for kind in FILESYSTEMS.values()}}
     return sorted({packages[tool] for tool in wanted if tool not in seen.tools})

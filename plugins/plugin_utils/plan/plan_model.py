@@ -50,7 +50,6 @@ class Leg:
     reserve_words: str = ""  # of the reserve, for people
 
 
-BLOCK = 4096  # ext4's block size, always
 
 
 @dataclass
@@ -74,7 +73,7 @@ class PlannedVolume:
     @property
     def stride(self) -> int:
         """Blocks on each leg: its stripe. Without stripes it is the grain, so that mke2fs never takes a device's own fill value instead."""
-        return max((self.stripe or self.legs[0].geometry.grain_bytes) // BLOCK, 1)
+        return max((self.stripe or self.legs[0].geometry.grain_bytes) // self.spec.kind.block, 1)
 
     @property
     def stripe_width(self) -> int:

@@ -10,11 +10,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import DURABILITY
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import NOTHING_WRITTEN, PlumblineError, several
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.persist_files import kept_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import contexts_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DURABILITY
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import contexts_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.storage_reading import StorageReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.host_rules import host_findings
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import tops, view

@@ -19,7 +19,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_sizes import parse_size
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB, MIB, TIB, human, is_power_of_two
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import POWER_CUT, STALE
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import UNKNOWN_OPTIONS
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DEFAULT, FILESYSTEMS
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import UNKNOWN_OPTIONS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_reserve import read_reserve
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_volumes import read_volumes
@@ -35,8 +36,6 @@ CACHE_STATES = ("keep", "on", "off")
 ACCEPTABLE = ("shared_controller", "slow_link", POWER_CUT, STALE, UNKNOWN_OPTIONS)
 # A name of ours has two digits for the number of a leg, and a stripe over more is nobody's.
 MAX_LEGS = 64
-# Of ext4's stride, s_raid_stride: 16 bits, in blocks of 4 KiB. The next power of two, 256 MiB, does not fit.
-MAX_STRIPE = 128 * MIB
 # LVM keeps it in sectors, in 32 bits (lvm2, MAX_EXTENT_SIZE). The next power of two, 2 TiB, does not fit.
 MAX_EXTENT = TIB
 # What every Linux host has below /dev (Documentation/admin-guide/devices.txt, udev), and the names of disks and terminals. Whatever else a
@@ -181,8 +180,9 @@ def _check_layout(stack: Stack, entry: Mapping[str, Any], where: str, faults: Fa
         low = 1 << (stripe.bit_length() - 1)
         text = "%s.stripe_size: %s is no power of two, and LVM takes only those; the nearest are %s and %s"
         faults.lines.append(text % (where, human(stripe), human(low), human(low * 2)))
-    if stripe and not 4 * KIB <= stripe <= MAX_STRIPE:
-        which = "below the smallest, 4 KiB" if stripe < 4 * KIB else "above the largest, %s: ext4 keeps the stride in 16 bits" % human(MAX_STRIPE)
+    kind = min((volume.kind for volume in stack.volumes), key=lambda one: one.largest_stripe, default=FILESYSTEMS[DEFAULT])
+    if stripe and not 4 * KIB <= stripe <= kind.largest_stripe:
+        which = "below the smallest, 4 KiB" if stripe < 4 * KIB else "above the largest, %s: %s" % (human(kind.largest_stripe), kind.stripe_bits)
         faults.lines.append("%s.stripe_size: %s is %s" % (where, human(stripe), which))
     if extent and (not is_power_of_two(extent) or extent < MIB):
         faults.lines.append("%s.extent_size: %s does not fit; wanted a power of two of at least 1 MiB" % (where, human(extent)))

@@ -12,10 +12,12 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_sizes import is_percent, parse_share, parse_size
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB, MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import option_fault
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import PROFILES, UNKNOWN_OPTIONS, contradiction, spelling_fault
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DEFAULT, FILESYSTEMS
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import UNKNOWN_OPTIONS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_path import check_mount_point
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DEVICE_TIMEOUT, MIN_VOLUME, Volume
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DEVICE_TIMEOUT, Volume
 
 DISCARD_POLICIES = ("timer", "none")
 ERROR_POLICIES = ("continue", "remount-ro", "panic")
@@ -31,11 +33,11 @@ _MODE = re.compile(r"[0-7]{3,4}")
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]{1,200}\.(?:service|socket|target|slice|scope|timer|mount)")
 _TIMEOUT = re.compile(r"[0-9]{1,5}(?:s|min|h)")
 _SECONDS_OF = {"s": 1, "min": 60, "h": 3600}
-_LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,16}")
+_LABEL = "[A-Za-z0-9_.:-]{1,%d}"
 _CONTEXT = re.compile(r"[A-Za-z0-9_]+:[A-Za-z0-9_]+:[A-Za-z0-9_]+(?::[A-Za-z0-9_:.,-]+)?")
 _VOLUME_KEYS = (
     "name", "size", "mount", "label", "mount_options", "mount_profile", "owner", "group", "mode", "errors", "bytes_per_inode",
-    "discard", "selinux_context", "required_by", "lazy_init", "device_timeout",
+    "discard", "selinux_context", "required_by", "lazy_init", "device_timeout", "filesystem",
 )  # fmt: skip
 _RESERVED_OPTIONS = ("nofail", "auto", "noauto", "remount", "bind", "loop", "ro")
 
@@ -59,7 +61,6 @@ _ID_OF = {"owner": "user", "group": "group"}
 _OF_MOUNT = ("mount_options", "mount_profile", "owner", "group", "mode", "errors", "required_by", "selinux_context", "device_timeout")
 # The keys of a volume that are one word each: the pattern that it has to fit, and the words for it.
 _WORDS = {
-    "label": (_LABEL, "1 to 16 letters, digits and _ . : - (ext4 keeps 16 bytes)"),
     "owner": (_USER, "a user name or a number"),
     "group": (_USER, "a group name or a number"),
     "selinux_context": (_CONTEXT, "user:role:type:level"),
@@ -80,19 +81,26 @@ def _read_volume(raw: Any, stack: str, layout: str, accept: Sequence[str], count
     for key in ("owner", "group"):
         if words.get(key, "").isdigit() and int(words[key]) > _MAX_ID:
             faults.lines.append("%s.%s: %s is larger than any number of a %s; wanted at most %d" % (where, key, words[key], _ID_OF[key], _MAX_ID))
+    filesystem = faults.take(DEFAULT, choice, entry.get("filesystem", DEFAULT), tuple(FILESYSTEMS), where + ".filesystem")
+    made = FILESYSTEMS[filesystem]
     label = "%s-%s" % (stack, name)
-    percent, size = faults.take((0.0, 0), _read_size, entry, layout, count, where)
+    if "label" in entry:
+        fit = "1 to %d letters, digits and _ . : - (%s keeps %d bytes)" % (made.longest_label, made.name, made.longest_label)
+        label = faults.take("", match_text, entry["label"], re.compile(_LABEL % made.longest_label), where + ".label", fit)
+    elif len(label) > made.longest_label:
+        label = name[: made.longest_label]
+    percent, size = faults.take((0.0, 0), _read_size, entry, layout, count, where, made)
     mount = faults.take("", check_mount_point, entry["mount"], where + ".mount") if "mount" in entry else ""
     if "mount" not in entry:
         faults.lines += ["%s.%s: the volume has no 'mount'" % (where, key) for key in _OF_MOUNT if key in entry]
-    profile = faults.take("", _read_profile, entry, where)
+    profile = faults.take("", _read_profile, entry, where, made)
     volume = Volume(
         name=name,
         percent=percent,
         size_bytes=size,
         mount=mount,
-        label=words.get("label", label if len(label) <= 16 else name[:16]),
-        mount_options=faults.take((), _read_mount_options, entry, profile, accept, where),
+        label=label,
+        mount_options=faults.take((), _read_mount_options, entry, profile, accept, where, made),
         owner=words.get("owner", ""),
         group=words.get("group", ""),
         mode=faults.take("", _read_mode, entry["mode"], where + ".mode") if "mode" in entry else "",
@@ -103,6 +111,7 @@ def _read_volume(raw: Any, stack: str, layout: str, accept: Sequence[str], count
         lazy_init=faults.take(False, flag, entry.get("lazy_init", False), where + ".lazy_init"),
         device_timeout=faults.take("", _read_timeout, entry.get("device_timeout", DEVICE_TIMEOUT), where + ".device_timeout"),
         mount_profile=profile,
+        filesystem=filesystem,
     )
     whole = next((option for option in volume.mount_options if option.startswith("context=")), "")
     if volume.selinux_context and whole:
@@ -132,7 +141,7 @@ def _read_inode_share(raw: Any, where: str) -> int:
     return share
 
 
-def _read_size(entry: Mapping[str, Any], layout: str, count: int, where: str) -> tuple[float, int]:
+def _read_size(entry: Mapping[str, Any], layout: str, count: int, where: str, kind: FilesystemKind) -> tuple[float, int]:
     if not layout:  # which is told: what a size may be follows from it
         return 0.0, 0
     if not LAYOUTS[layout].grouped:
@@ -146,8 +155,8 @@ def _read_size(entry: Mapping[str, Any], layout: str, count: int, where: str) ->
     if is_percent(entry["size"]):
         return parse_share(entry["size"], where + ".size"), 0
     size = parse_size(entry["size"], where + ".size", share=True)
-    if size < MIN_VOLUME:
-        raise PlumblineError("%s.size: %s is too small; wanted at least %s" % (where, human(size), human(MIN_VOLUME)))
+    if size < kind.smallest:
+        raise PlumblineError("%s.size: %s is too small; wanted at least %s" % (where, human(size), human(kind.smallest)))
     return 0.0, size
 
 
@@ -157,26 +166,26 @@ def _read_mode(raw: Any, where: str) -> str:
     return match_text(raw, _MODE, where, "an octal mode in quotes, for example '0750'").zfill(4)
 
 
-def _read_profile(entry: Mapping[str, Any], where: str) -> str:
+def _read_profile(entry: Mapping[str, Any], where: str, kind: FilesystemKind) -> str:
     """The profile that gives the mount options; empty where the user wrote them."""
     if "mount_profile" in entry and "mount_options" in entry:
         raise PlumblineError("%s: 'mount_options' and 'mount_profile' are both given; a profile is a list of options, so wanted one of them" % where)
     if "mount_options" in entry:
         return ""
-    return choice(entry.get("mount_profile", "default"), tuple(PROFILES), where + ".mount_profile")
+    return choice(entry.get("mount_profile", "default"), tuple(kind.options.profiles), where + ".mount_profile")
 
 
-def _read_mount_options(entry: Mapping[str, Any], profile: str, accept: Sequence[str], where: str) -> tuple[str, ...]:
+def _read_mount_options(entry: Mapping[str, Any], profile: str, accept: Sequence[str], where: str, kind: FilesystemKind) -> tuple[str, ...]:
     """What may be written at all. Which risks are taken is judged when the devices are known."""
     here = where + ".mount_options"
-    raw = list(PROFILES.get(profile, ())) if profile else strings(entry.get("mount_options", []), here)
+    raw = list(kind.options.profiles.get(profile, ())) if profile else strings(entry.get("mount_options", []), here)
     options = [match_text(word, _OPTION, here, "one option a list item, such as noatime") for word in raw]
     for option in options:
         if option in _RESERVED_OPTIONS or option.startswith(("x-systemd.device-timeout", "errors=")):
             raise PlumblineError("%s: '%s' is not taken here%s" % (here, option, "; set 'errors'" if option.startswith("errors=") else ""))
     check_unique(options, here + ": option '%s' is named twice")
-    spelling = (spelling_fault(option, UNKNOWN_OPTIONS in accept) for option in options)
-    fault = option_fault(options) or next(filter(None, spelling), "") or contradiction(options)
+    spelling = (kind.options.spelling_fault(option, UNKNOWN_OPTIONS in accept) for option in options)
+    fault = option_fault(options) or next(filter(None, spelling), "") or kind.options.contradiction(options)
     if fault:
         raise PlumblineError("%s: %s" % (here, fault))
     if "errors" in entry:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stated_geometry import Override
-from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DEFAULT, FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.reserve import EVERYTHING_RANDOM, USUAL_HIDDEN, Workload
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS, Layout
 
 # mke2fs makes no journal in less than 2,048 blocks, and says so only in passing (e2fsprogs, ext2fs_default_journal_size()).
-MIN_VOLUME = 8 * MIB
 
 # How long systemd waits for the device of a volume, systemd.mount(5). A missing disk does not stop the boot (nofail), and only what needs the volume
 # waits for it. A disk that came after 30 s was not mounted, without a word, and its database not started: a loaded host, a SAN and a large array are slower.
@@ -91,6 +91,12 @@ class Volume(NamedTuple):
     lazy_init: bool
     device_timeout: str = DEVICE_TIMEOUT
     mount_profile: str = ""  # where *mount_options* come from, unless the user wrote them
+    filesystem: str = DEFAULT
+
+    @property
+    def kind(self) -> FilesystemKind:
+        """What is particular to its filesystem."""
+        return FILESYSTEMS[self.filesystem]
 
     @property
     def fstab_options(self) -> str:

@@ -1,65 +1,222 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The superblock of ext2, ext3 and ext4, and where its copies are. Pure.
+"""ext4, as it is made, recognised, mounted and judged here; ext2 and ext3 are recognised. Pure.
 
-Source: Linux Documentation/filesystems/ext4/super.rst (magic 0xEF53 at 0x38, s_raid_stride at 0x164,
-s_raid_stripe_width at 0x170).
+Sources: Linux, Documentation/filesystems/ext4/super.rst (magic 0xEF53 at 0x38, s_raid_stride at 0x164, s_raid_stripe_width at 0x170) and
+blockgroup.rst; Documentation/admin-guide/ext4.rst; fs/ext4/super.c; ext4(5), mke2fs(8), tune2fs(8).
 """
 
 from __future__ import annotations
 
 import struct
 import uuid
-from typing import Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ext4, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import Change, FilesystemKind, Making
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import (
+    VFS_CANNOT_HOLD,
+    VFS_FLAGS,
+    VFS_OPPOSITES,
+    VFS_SETTINGS,
+    VFS_SILENT,
+    VFS_VALUES,
+    MountOptions,
+)
 
-EXT4_SUPERBLOCK_AT = 1024
-EXT4_SUPERBLOCK_SIZE = 1024
 _RO_COMPAT = {0x1: "sparse_super", 0x2: "large_file", 0x10: "gdt_csum", 0x400: "metadata_csum"}
 _INCOMPAT = {0x40: "extent", 0x80: "64bit", 0x200: "flex_bg"}
 _ERRORS = {1: "continue", 2: "remount-ro", 3: "panic"}
 
+OPTIONS = MountOptions(
+    filesystem="ext4",
+    # What a volume is mounted with, by name. benchmark_2016 is what the article's host was measured with; it wants its acceptances.
+    profiles={"default": ("noatime",), "benchmark_2016": ("noatime", "nodiratime", "nodelalloc", "barrier=0", "data=writeback")},
+    flags=VFS_FLAGS
+    | frozenset(
+        "acl auto_da_alloc barrier block_validity bsddf bsdgroups delalloc dioread_lock dioread_nolock discard grpid grpquota init_itable "
+        "journal_async_commit journal_checksum minixdf noauto_da_alloc nobarrier noblock_validity nodelalloc nodioread_nolock nodiscard nogrpid "
+        "noinit_itable nojournal_checksum no_mbcache nombcache noquota no_prefetch_block_bitmaps nouid32 sysvgroups user_xattr usrquota".split()
+    ),
+    values={
+        **VFS_VALUES,
+        **dict.fromkeys(("commit", "init_itable"), ("[0-9]{1,6}", "a whole number below a million")),
+        **dict.fromkeys(("max_batch_time", "max_dir_size_kb", "min_batch_time"), ("[0-9]{1,9}", "a whole number")),
+        **dict.fromkeys(("resgid", "resuid"), ("[0-9]{1,9}", "a whole number")),
+        "stripe": ("[2-9]|[1-9][0-9]{1,8}", "a number of blocks above 1"),
+        **dict.fromkeys(("barrier", "mb_optimize_scan"), ("[01]", "0 or 1")),
+        "data": ("journal|ordered|writeback", "journal, ordered or writeback"),
+        "data_err": ("abort|ignore", "abort or ignore"),
+        "inode_readahead_blks": ("0|" + "|".join(str(1 << bit) for bit in range(31)), "0 or a power of two"),
+        "dax": ("inode|never", "inode or never, since no SSD is memory"),
+        "journal_ioprio": ("[0-7]", "0 to 7"),
+    },
+    cannot_hold={
+        **VFS_CANNOT_HOLD,
+        **dict.fromkeys(("bh", "nobh", "oldalloc", "orlov"), "the kernel ignores it"),
+        **dict.fromkeys(("noacl", "nouser_xattr"), "the kernel does not mount so any more"),
+        **dict.fromkeys(("prjquota",), "it wants a feature that the filesystem is not made with"),
+        "sb": "the volume would be mounted from a copy of its superblock, once; see e2fsck -b",
+    },
+    settings={
+        **VFS_SETTINGS,
+        **dict.fromkeys(("bsdgroups", "sysvgroups"), "grpid"),
+        **dict.fromkeys(("bsddf", "minixdf"), "df"),
+        "dioread_lock": "dioread_nolock",
+    },
+    alone={"noquota": ("grpquota", "usrquota")},
+    shown={"barrier=0": "nobarrier", "bsdgroups": "grpid", "dioread_lock": "nodioread_nolock", "no_mbcache": "nombcache"},
+    silent=VFS_SILENT
+    | frozenset(
+        "acl auto_da_alloc barrier barrier=1 block_validity bsddf commit=0 commit=5 data=ordered data_err=ignore delalloc dioread_nolock errors=continue "
+        "init_itable init_itable=10 journal_checksum max_batch_time=15000 min_batch_time=0 nodiscard nogrpid noquota sysvgroups user_xattr".split()
+    ),
+    silent_starts=("journal_ioprio=",),
+    opposites={
+        **VFS_OPPOSITES,
+        "grpid": "nogrpid",
+        "nodelalloc": "delalloc",
+        "nobarrier": "barrier=1",
+        "noauto_da_alloc": "auto_da_alloc",
+        "errors=remount-ro": "errors=continue",
+        "errors=panic": "errors=continue",
+        "data_err=abort": "data_err=ignore",
+        "data=writeback": "",
+        "data=journal": "",
+        "journal_async_commit": "",
+        "discard": "nodiscard",
+    },
+    numbers={"commit=": "commit=0"},
+    brings={"data=journal": ("nodelalloc",)},  # which the kernel does without delayed allocation, and says so
+    uncertain=("errors=",),  # what the superblock does at an error anyway is not shown (_ext4_show_options())
+    # The journaling mode is refused (ext4_check_opt_consistency()); an asynchronous commit and the journal's checksums are features of the journal,
+    # which are set when it is loaded (ext4_load_and_init_journal()), so that a remount would show them and change nothing.
+    modes=("data=ordered", "data=journal", "data=writeback"),
+    by_no_remount=("journal_async_commit", "nojournal_checksum"),
+    examples={"data": "ordered", "data_err": "abort", "dax": "never", "inode_readahead_blks": "64", "max_dir_size_kb": "1000", "stripe": "32"},
+    needs={"journal_async_commit": "journal_async_commit,data=journal"},
+)
 
-def ext4_backups(size: int) -> List[int]:
-    """Where ext4 keeps copies of its superblock in *size* bytes of 4 KiB blocks: at the start of groups 1 and the powers of 3, 5 and 7 (sparse_super).
 
-    Source: Linux, Documentation/filesystems/ext4/blockgroup.rst. A group is as many blocks as a block has bits: 32,768 blocks, 128 MiB.
-    """
-    group = 8 * 4096 * 4096
-    groups = [1] + [base**power for base in (3, 5, 7) for power in range(1, 32)]
-    return sorted(number * group for number in groups if number * group + EXT4_SUPERBLOCK_SIZE <= size)
+class Ext4(FilesystemKind):
+    """The facts are those of mke2fs with blocks of 4 KiB."""
+
+    family = "ext"
+    name = "ext4"
+    types = ("ext4", "ext3", "ext2")
+    tool = "mkfs.ext4"
+    package = "e2fsprogs"
+    smallest = 8 * MIB
+    too_small = "in which ext4 has no room for a journal"
+    longest_label = 16
+    largest_stripe = 128 * MIB  # s_raid_stride: 16 bits, in blocks of 4 KiB. The next power of two, 256 MiB, does not fit.
+    stripe_bits = "ext4 keeps the stride in 16 bits"
+    passno = 2
+    superblock = (1024, 1024)
+    stripe_rule = "ext4_stride"
+    shape_words = "stride and stripe_width"
+    new_uuid = "tune2fs -U random"
+    set_label = "tune2fs -L"
+    options = OPTIONS
+
+    def parse(self, raw: bytes) -> Optional[Filesystem]:
+        if len(raw) < self.superblock[1] or raw[0x38:0x3A] != b"\x53\xef":
+            return None
+        inodes, low = struct.unpack_from("<II", raw, 0)
+        compat, incompat, ro_compat = struct.unpack_from("<III", raw, 0x5C)
+        high = struct.unpack_from("<I", raw, 0x150)[0] if incompat & 0x80 else 0
+        features = [name for bit, name in sorted(_INCOMPAT.items()) if incompat & bit]
+        features += [name for bit, name in sorted(_RO_COMPAT.items()) if ro_compat & bit]
+        return Filesystem(
+            kind=self.name,
+            family=self.family,
+            uuid=str(uuid.UUID(bytes=raw[0x68:0x78])),
+            label=raw[0x78:0x88].split(b"\0")[0].decode("utf-8", "replace"),
+            block=1024 << min(struct.unpack_from("<I", raw, 0x18)[0], 6),
+            blocks=low | high << 32,
+            stride=struct.unpack_from("<H", raw, 0x164)[0],
+            stripe_width=struct.unpack_from("<I", raw, 0x170)[0],
+            inodes=inodes,
+            features=tuple(features),
+            errors=_ERRORS.get(struct.unpack_from("<H", raw, 0x3C)[0], ""),
+            made=struct.unpack_from("<I", raw, 0x108)[0] | raw[0x276] << 32,
+            journal=bool(compat & 0x4),  # EXT4_FEATURE_COMPAT_HAS_JOURNAL
+            reserved=struct.unpack_from("<I", raw, 0x8)[0] | (struct.unpack_from("<I", raw, 0x154)[0] << 32 if incompat & 0x80 else 0),
+            faulty=bool(struct.unpack_from("<H", raw, 0x3A)[0] & 0x2),  # EXT4_ERROR_FS
+        )
+
+    def mark(self, at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
+        raw = at(base + self.superblock[0], self.superblock[1])
+        found = self.parse(raw)
+        if not found or struct.unpack_from("<I", raw, 0x18)[0] > 6 or not found.blocks or not found.inodes:
+            return None
+        return Signature(self.family, "filesystem", base + self.superblock[0] + 0x38, found.uuid, found.label)
+
+    def copies(self, size: int) -> List[int]:
+        """At the start of groups 1 and the powers of 3, 5 and 7 (sparse_super), in *size* bytes of 4 KiB blocks.
+
+        A group is as many blocks as a block has bits: 32,768 blocks, 128 MiB.
+        """
+        group = 8 * self.block * self.block
+        groups = [1] + [base**power for base in (3, 5, 7) for power in range(1, 32)]
+        return sorted(number * group for number in groups if number * group + self.superblock[1] <= size)
+
+    def mkfs_options(self, made: Making) -> str:
+        shape = "stride=%d,stripe_width=%d" % (made.stride, made.stripe_width)
+        lazy = "lazy_itable_init=%d,lazy_journal_init=%d" % (made.lazy_init, made.lazy_init)
+        options = "-b %d -m 0 -L %s -U %s -E %s,%s" % (self.block, made.label, made.uuid, shape, lazy)
+        options += ",nodiscard" if made.discarded else ""  # it would discard again what is discarded
+        return options + (" -i %d" % made.bytes_per_inode if made.bytes_per_inode else "")
+
+    def shape(self, stride: int, stripe_width: int) -> Tuple[str, ...]:
+        return "stride %d" % stride, "stripe_width %d" % stripe_width
+
+    def facts(self, found: Filesystem) -> Dict[str, Any]:
+        return {"block_size": found.block, "stride": found.stride, "stripe_width": found.stripe_width}
+
+    def changes(self, found: Filesystem, size: int) -> List[Change]:
+        """Of ext2 and ext3, which have no extents, nothing is judged."""
+        if "extent" not in found.features:
+            return []
+        changes = []
+        if not found.journal:
+            wanted = "a journal, which tune2fs -O has_journal makes while it is unmounted"
+            changes.append(Change("ext4_journal", True, "it has no journal: a crash can damage it", wanted))
+        if found.faulty:
+            wanted = "a check, by e2fsck -f while it is unmounted, and a look at the kernel's log"
+            changes.append(Change("ext4_errors", True, "the kernel has found errors in it", wanted))
+        lacking = size - found.blocks * found.block
+        if lacking < 0:
+            text = "it is %s larger than what it stands on: its end is cut off"
+            changes.append(Change("ext4_cut_off", True, text % human(-lacking), "the whole device; write nothing, and bring back what is missing"))
+        elif lacking >= MIB:
+            text = "it is %s smaller than what it stands on"
+            changes.append(Change("ext4_smaller", False, text % human(lacking), "all of it, by resize2fs, which a mounted one takes as well"))
+        return changes
+
+    def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
+        changes = []
+        if found.reserved:
+            text = "it keeps %s for root alone" % human(found.reserved * found.block)
+            changes.append(Change("ext4_reserved", False, text, "none, by tune2fs -m 0, which a mounted one takes as well"))
+        if found.errors and found.errors != "continue" and not any(option.startswith("errors=") for option in options):
+            text = "by its superblock the answer to an error is '%s'" % found.errors
+            wanted = "'continue' as it was made, by tune2fs -e continue, or errors=%s among the mount options" % found.errors
+            changes.append(Change("ext4_on_error", False, text, wanted))
+        return changes
+
+    def mounted_otherwise(self, found: Filesystem, live: Sequence[str]) -> List[Change]:
+        """A mount that allocates by another stripe than its superblock says; *live* names the stripe in blocks, 0 for none.
+
+        Without a mount option it is the stripe width, else the stride, whichever fits into a block group (fs/ext4/super.c, ext4_get_stripe_size()).
+        """
+        shown = next((option[len("stripe=") :] for option in live if option.startswith("stripe=")), "")
+        wanted = next((blocks for blocks in (found.stripe_width, found.stride) if 0 < blocks <= 8 * found.block), 0)
+        wanted = wanted if wanted > 1 else 0
+        if not shown.isdigit() or int(shown) == wanted:
+            return []
+        text = "it is mounted with stripe=%s, and its superblock says %d" % (shown, wanted)
+        return [Change("ext4_stripe", False, text, "one stripe for both, by mount -o remount,stripe=%d" % wanted)]
 
 
-def ext4_mark(at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
-    """The mark of a superblock in what *at* has of a device, where a filesystem would begin at byte *base*."""
-    raw = at(base + EXT4_SUPERBLOCK_AT, EXT4_SUPERBLOCK_SIZE)
-    found = parse_ext4(raw)
-    if not found or struct.unpack_from("<I", raw, 0x18)[0] > 6 or not found.blocks or not found.inodes:
-        return None
-    return Signature("ext", "filesystem", base + EXT4_SUPERBLOCK_AT + 0x38, found.uuid, found.label)
-
-
-def parse_ext4(raw: bytes) -> Optional[Ext4]:
-    """Read an ext2/3/4 superblock (1,024 bytes from byte 1,024 of the device); None where there is none."""
-    if len(raw) < EXT4_SUPERBLOCK_SIZE or raw[0x38:0x3A] != b"\x53\xef":
-        return None
-    inodes, low = struct.unpack_from("<II", raw, 0)
-    compat, incompat, ro_compat = struct.unpack_from("<III", raw, 0x5C)
-    high = struct.unpack_from("<I", raw, 0x150)[0] if incompat & 0x80 else 0
-    features = [name for bit, name in sorted(_INCOMPAT.items()) if incompat & bit]
-    features += [name for bit, name in sorted(_RO_COMPAT.items()) if ro_compat & bit]
-    return Ext4(
-        uuid=str(uuid.UUID(bytes=raw[0x68:0x78])),
-        label=raw[0x78:0x88].split(b"\0")[0].decode("utf-8", "replace"),
-        block=1024 << min(struct.unpack_from("<I", raw, 0x18)[0], 6),
-        blocks=low | high << 32,
-        stride=struct.unpack_from("<H", raw, 0x164)[0],
-        stripe_width=struct.unpack_from("<I", raw, 0x170)[0],
-        inodes=inodes,
-        features=tuple(features),
-        errors=_ERRORS.get(struct.unpack_from("<H", raw, 0x3C)[0], ""),
-        made=struct.unpack_from("<I", raw, 0x108)[0] | raw[0x276] << 32,
-        journal=bool(compat & 0x4),  # EXT4_FEATURE_COMPAT_HAS_JOURNAL
-        reserved=struct.unpack_from("<I", raw, 0x8)[0] | (struct.unpack_from("<I", raw, 0x154)[0] << 32 if incompat & 0x80 else 0),
-        faulty=bool(struct.unpack_from("<H", raw, 0x3A)[0] & 0x2),  # EXT4_ERROR_FS
-    )
+EXT4 = Ext4()

@@ -19,8 +19,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, Starter, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.systemd import unit_name
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts import change_mount_point
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import UNMOUNT_FIRST, opposites, option_drift, wants_unmount
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import MountOptions
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_path import check_mount_point
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.write_fstab import edit_fstab
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_risks
@@ -227,12 +228,16 @@ def _wanted(mount: Mapping[str, Any]) -> List[str]:
     return [option for option in mount["options"].split(",") if option != "nofail" and not option.lower().startswith("x-")]
 
 
+def _options_of(mount: Mapping[str, Any]) -> MountOptions:
+    return FILESYSTEMS[mount["fstype"]].options
+
+
 def _check_remounts(mounts: Sequence[Mapping[str, Any]], live: Mapping[str, Tuple[str, ...]]) -> None:
     """Refuse what the plan would have refused, if it was mounted otherwise since. Nothing has been changed yet."""
     for mount in mounts:
         if mount["path"] in live:
-            for found, wanted in wants_unmount(_wanted(mount), live[mount["path"]]):
-                raise PlumblineError("%s is mounted with %s, wanted %s: %s" % (mount["path"], found, wanted, UNMOUNT_FIRST % mount["path"]))
+            for found, wanted in _options_of(mount).wants_unmount(_wanted(mount), live[mount["path"]]):
+                raise PlumblineError("%s is mounted with %s, wanted %s: %s" % (mount["path"], found, wanted, _options_of(mount).unmount_first % mount["path"]))
 
 
 def _remount_all(run: Runner, mounts: Sequence[Mapping[str, Any]], live: Mapping[str, Tuple[str, ...]]) -> Tuple[bool, Dict[str, PlumblineError]]:
@@ -254,10 +259,10 @@ def _remount(run: Runner, mount: Mapping[str, Any], live: Sequence[str]) -> bool
     """
     path = mount["path"]
     wanted = _wanted(mount)
-    missing, extra = option_drift(wanted, live)
+    missing, extra = _options_of(mount).drift(wanted, live)
     if not missing and not extra:
         return False
-    options = ["remount"] + wanted + opposites(extra)
+    options = ["remount"] + wanted + _options_of(mount).undo(extra)
     fd, devno = change_mount_point.open_mounted(path)
     try:
         must_succeed(
@@ -266,7 +271,7 @@ def _remount(run: Runner, mount: Mapping[str, Any], live: Sequence[str]) -> bool
         )
     finally:
         os.close(fd)
-    missing, extra = option_drift(wanted, change_mount_point.live_mounts().get(path, ()))
+    missing, extra = _options_of(mount).drift(wanted, change_mount_point.live_mounts().get(path, ()))
     if missing or extra:
         raise PlumblineError(
             "%s: the kernel did not take the options by remount (missing: %s; still there: %s), and its line of fstab is as it was; unmount it and run again"

@@ -30,14 +30,14 @@ def digest(seen: Observation, devno: str) -> str:
     node, table = seen.nodes[devno], seen.tables.get(devno)
     inside = []
     for one in seen.tree(devno):
-        pv, ext4 = seen.pv(one.devno), seen.filesystems.get(one.devno)
+        pv, made = seen.pv(one.devno), seen.filesystems.get(one.devno)
         inside.append(
             {
                 "part": one.number,
                 "start": one.start,
                 "size": one.size,
                 "pv": [pv.vg, pv.uuid] if pv else [],
-                "ext4": [ext4.uuid, ext4.label] if ext4 else [],
+                made.kind if made else "ext4": [made.uuid, made.label] if made else [],  # the digests of earlier releases hold
                 "signatures": _plain(seen.signatures.get(one.devno, [])),
                 "ends": _digest_of_ends(seen, one.devno) if one.devno != devno else "",
             }

@@ -23,6 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks im
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, find_known_tools
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.read_contents import prove_all_blank, read_claims, read_filesystems, read_signatures
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.read_host import read_host
 
@@ -40,7 +41,7 @@ def observe(run: Runner, ask: Questions) -> Observation:
 def _read(run: Runner, ask: Questions) -> Observation:
     seen = read_sysfs.read_mounted_devices(ask.process)
     names = {node.name: devno for devno, node in seen.nodes.items()}
-    seen.tools = find_known_tools()
+    seen.tools = find_known_tools(kind.tool for kind in FILESYSTEMS.values())
     seen.distribution = proc_files.parse_os_release(read_sysfs.read_text("/etc/os-release") or read_sysfs.read_text("/usr/lib/os-release"))
     seen.links = {link: names[name] for link, name in read_sysfs.read_links().items() if name in names}
     for base in (BY_GUID, BY_UUID):

@@ -15,13 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import (
-    EXT4_SUPERBLOCK_AT,
-    EXT4_SUPERBLOCK_SIZE,
-    ext4_backups,
-    ext4_mark,
-    parse_ext4,
-)
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS, HEAD_BYTES, copies_of_all, parse_any
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun, keep_erasures
 
 _PV_HEADERS = 8192  # of a PV: its label in the second sector, the header of its metadata in the sector at byte 4,096 (lvm2, label.h and layout.h)
@@ -36,11 +30,11 @@ def read_filesystems(seen: Observation, targets: Sequence[str]) -> None:
         if seen.tables.get(devno):
             continue
         try:
-            raw = block_device.read_head(node.path, EXT4_SUPERBLOCK_AT + EXT4_SUPERBLOCK_SIZE)
+            raw = block_device.read_head(node.path, HEAD_BYTES)
         except OSError as fault:
             seen.faults.setdefault(devno, "the first sectors could not be read: %s" % (fault.strerror or fault))
             continue
-        found = parse_ext4(raw[EXT4_SUPERBLOCK_AT : EXT4_SUPERBLOCK_AT + EXT4_SUPERBLOCK_SIZE])
+        found = parse_any(raw)
         if found:
             seen.filesystems[devno] = found
 
@@ -115,7 +109,7 @@ def _read_marks(seen: Observation, node: Node) -> None:
     except OSError as fault:
         seen.faults[node.devno] = "its head, its tail or a place where partitions begin could not be read: %s" % (fault.strerror or fault)
         return
-    seen.marks[node.devno] = signatures.recognise(pieces, node.size, logical, starts, [ext4_mark])
+    seen.marks[node.devno] = signatures.recognise(pieces, node.size, logical, starts, [kind.mark for kind in FILESYSTEMS.values()])
     (_at, head), (tail_at, tail) = pieces[0], pieces[1] if len(pieces) > 1 else (node.size, b"")
     seen.ends[node.devno] = Ends(head, tail, tail_at)
     times = keep_erasures.erasures_of(node.identity.key)
@@ -125,11 +119,13 @@ def _read_marks(seen: Observation, node: Node) -> None:
 
 def _read_backups(seen: Observation, node: Node) -> None:
     """The copies of a superblock that is gone: they say what was there, and bring it back."""
-    with contextlib.suppress(OSError):  # the blank proof reads these places as well, and tells
-        for at, raw in block_device.read_pieces(node.path, [(at, 4096) for at in ext4_backups(node.size // 4096 * 4096)]):
-            found = parse_ext4(raw[:EXT4_SUPERBLOCK_SIZE])
-            if found and found.block == 4096 and found.blocks:
-                seen.marks[node.devno].append(Signature("ext", "backup superblock", at, found.uuid, found.label))
+    for kind in FILESYSTEMS.values():
+        with contextlib.suppress(OSError):  # the blank proof reads these places as well, and tells
+            places = [(at, 4096) for at in kind.copies(node.size // 4096 * 4096)]
+            for at, raw in block_device.read_pieces(node.path, places) if places else ():
+                found = kind.parse(raw[: kind.superblock[1]])
+                if found and found.block == kind.block and found.blocks:
+                    seen.marks[node.devno].append(Signature(kind.family, "backup superblock", at, found.uuid, found.label))
 
 
 def prove_all_blank(seen: Observation, targets: Sequence[str], ask: Questions) -> None:
@@ -152,7 +148,7 @@ def _of_ours(seen: Observation, targets: Sequence[str], ask: Questions) -> List[
         ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
         for node in seen.tree(devno):
             if node.devno not in seen.faults:
-                more = {"full": ask.full_proof, "ones_are_blank": ones, "starts": ext4_backups(node.size), "tails": tails}
+                more = {"full": ask.full_proof, "ones_are_blank": ones, "starts": copies_of_all(node.size), "tails": tails}
                 jobs += [(node.devno, {"path": node.path, "size": length, "offset": start, **more}) for start, length in _to_be_blank(seen, node, ask)]
     return jobs
 

@@ -15,6 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block import ask_fi
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation, PathState
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_path import Part, walk
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun, keep_risks
 
 
@@ -60,7 +61,7 @@ def _above_read_only(path: str) -> str:
 
 
 # What a stack needs of the kernel: a word of a file below /proc that is there when it is loaded.
-_KERNEL = (("device-mapper", "/proc/misc"), ("ext4", "/proc/filesystems"))
+_KERNEL = (("device-mapper", "/proc/misc"), *((name, "/proc/filesystems") for name in FILESYSTEMS))
 
 
 def _kernel_lacks() -> Tuple[str, ...]:

@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Geometry, make_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ext4, Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import is_blind, layouts, levels_below, pieces, starts
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import lcm, round_up
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import as_facts
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 
 
 class LegStart(NamedTuple):
@@ -126,14 +127,11 @@ def _facts(seen: Observation, nodes: Sequence[Node]) -> Dict[str, Any]:
     return facts
 
 
-def filesystem_layer(seen: Observation, members: Sequence[str], ext4: Optional[Ext4]) -> Layer:
+def filesystem_layer(seen: Observation, members: Sequence[str], made: Optional[Filesystem]) -> Layer:
     node = seen.nodes[members[0]]
     facts: Dict[str, Any] = {}
-    if ext4:
-        facts = {
-            "type": "ext4", "uuid": ext4.uuid, "label": ext4.label, "block_size": ext4.block,
-            "stride": ext4.stride, "stripe_width": ext4.stripe_width,
-        }  # fmt: skip
+    if made:
+        facts = {"type": made.kind, "uuid": made.uuid, "label": made.label, **FILESYSTEMS[made.kind].facts(made)}
     elif seen.mounted(node.devno):
         facts = {"type": seen.mounted(node.devno)[0].fstype}
     else:

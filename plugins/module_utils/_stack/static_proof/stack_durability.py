@@ -9,7 +9,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Accepted, Mount, Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import levels_below
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache import durability as durability_file
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import fstab_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import kind_of_mount
 
 
 def judge_durability(seen: Observation, devno: str, mount: Optional[Mount]) -> Tuple[List[Finding], List[str]]:
@@ -17,8 +17,8 @@ def judge_durability(seen: Observation, devno: str, mount: Optional[Mount]) -> T
 
     What was accepted is what the host has a record of; there may be no spec. A cache that could not be read fails nothing.
     """
-    ext4 = seen.filesystems.get(devno)
-    recorded = [one for one in seen.accepted if ext4 and one.uuid == ext4.uuid]
+    made = seen.filesystems.get(devno)
+    recorded = [one for one in seen.accepted if made and one.uuid == made.uuid]
     stated = [serial for one in recorded if one.acceptance == durability_file.STATED for serial in one.serials]
     disks = sorted((seen.nodes[one] for one in levels_below(seen, devno)[0] if seen.nodes[one].kind != "other"), key=lambda node: node.name)
     drives = [durability_file.drive_below(seen, node.devno, devno, stated) for node in disks]
@@ -85,11 +85,12 @@ def _judge_cover(seen: Observation, mount: Mount) -> List[Finding]:
 
 
 def _judge_fstab(seen: Observation, mount: Mount) -> List[Finding]:
-    """A mount that the next boot makes with other options. Only ext4's are known well enough to tell."""
+    """A mount that the next boot makes with other options. Only those of the kinds here are known well enough to tell."""
     line = next((entry for entry in seen.fstab if entry.target == mount.target), None)
-    if line is None or not mount.fstype.startswith("ext"):
+    kind = kind_of_mount(mount.fstype)
+    if line is None or kind is None:
         return []
-    missing, extra = fstab_drift(line.options, mount.options)
+    missing, extra = kind.options.fstab_drift(line.options, mount.options)
     if not missing and not extra:
         return []
     words = ["fstab has %s, the mount has not" % option for option in missing] + ["the mount has %s, fstab has not" % option for option in extra]

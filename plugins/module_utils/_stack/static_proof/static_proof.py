@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR, WARNING, Finding
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ext4, Node, Observation, Signature, Table, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Node, Observation, Signature, Table, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import (
     levels_below,
     nearest_stripings,
@@ -21,7 +21,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import better_format
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.link_rules import judge_links
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.filesystem_state import changes_of, stripe_changes
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.layers import (
     KINDS,
     Layer,
@@ -67,9 +67,9 @@ def view(seen: Observation, devno: str) -> View:
     top = seen.nodes[devno]
     mounts = [mount for mount in seen.mounted(devno) if mount.here]
     signature = next(iter(seen.signatures.get(devno, [])), None)
-    ext4 = seen.filesystems.get(devno)
-    if ext4 or mounts or (signature and signature.usage != "partition-table"):
-        layers.append(filesystem_layer(seen, members, ext4))
+    made = seen.filesystems.get(devno)
+    if made or mounts or (signature and signature.usage != "partition-table"):
+        layers.append(filesystem_layer(seen, members, made))
     elif signature:
         layers.append(Layer("table", (title_of(top),), (), {"type": signature.type}))
     if mounts:
@@ -78,8 +78,8 @@ def view(seen: Observation, devno: str) -> View:
     findings = judge_phase(layers)
     for one in members:
         findings += _judge_followed(seen, one) + _judge_devices(seen, one) + _judge_redundancy(seen, one) + _judge_stripe(seen, one)
-    if ext4:
-        findings += _judge_ext4(seen, top, ext4) + _judge_state(top, ext4, seen.in_force.get(devno, ()))
+    if made:
+        findings += _judge_stripes(seen, top, made) + _judge_state(top, made, seen.in_force.get(devno, ()))
     findings += [one for member in members for one in judge_trim_path(seen, member, mounts[0] if mounts and member == devno else None)]
     durability, accepted = judge_durability(seen, devno, mounts[0] if mounts else None)
     blind = tuple(title_of(node) for one in members for node in not_followed(seen, one))
@@ -228,29 +228,30 @@ def _judge_stripe(seen: Observation, devno: str) -> List[Finding]:
     return list(findings.values())
 
 
-def _judge_ext4(seen: Observation, top: Node, ext4: Ext4) -> List[Finding]:
-    """Whether ext4 allocates by the stripes that it lies on. Where these differ from one run of bytes to the next, no setting fits them all."""
+def _judge_stripes(seen: Observation, top: Node, made: Filesystem) -> List[Finding]:
+    """Whether a filesystem allocates by the stripes that it lies on. Where these differ from one run of bytes to the next, no setting fits them all."""
+    kind = FILESYSTEMS[made.kind]
     met = [one for one in nearest_stripings(seen, top.devno) if one is None or one.layout[1] > 1]
     striped = [one for one in met if one]
     if not striped:
         return []
-    wanted = [(one.layout[0] // ext4.block, one.layout[0] // ext4.block * one.layout[1]) for one in striped]
-    rows = ["stride %d and stripe_width %d, for %d stripes of %s in %s" % (*pair, one.layout[1], human(one.layout[0]), title_of(one.node))
+    wanted = [(one.layout[0] // made.block, one.layout[0] // made.block * one.layout[1]) for one in striped]
+    rows = ["%s, for %d stripes of %s in %s" % (" and ".join(kind.shape(*pair)), one.layout[1], human(one.layout[0]), title_of(one.node))
             for pair, one in zip(wanted, striped)]  # fmt: skip
-    name, unset = ext4.label or title_of(top), not ext4.stride and not ext4.stripe_width
-    fits = (ext4.stride, ext4.stripe_width) in wanted
+    name, unset = made.label or title_of(top), not made.stride and not made.stripe_width
+    fits = (made.stride, made.stripe_width) in wanted
     if fits and len(met) == 1:
         return []
-    found = "no stride and stripe_width" if unset else "stride %d and stripe_width %d (blocks of %d)" % (ext4.stride, ext4.stripe_width, ext4.block)
+    found = "no %s" % kind.shape_words if unset else "%s (blocks of %d)" % (" and ".join(kind.shape(made.stride, made.stripe_width)), made.block)
     found += " for a volume that is striped in one way here and in another there" if len(met) > 1 else ""
     asked = " or ".join(rows) if len(met) == 1 else "one layout in all of it; it has %s" % " and ".join(rows + ["no stripes"] * (None in met))
-    return [Finding(WARNING if unset or fits else ERROR, "filesystem", name, found, asked, "ext4_stride")]
+    return [Finding(WARNING if unset or fits else ERROR, "filesystem", name, found, asked, kind.stripe_rule)]
 
 
-def _judge_state(top: Node, ext4: Ext4, options: Sequence[str]) -> List[Finding]:
-    name = ext4.label or title_of(top)
-    changes = changes_of(ext4, top.size) + stripe_changes(ext4, options)
-    return [Finding(ERROR if one.bad else WARNING, "ext4", name, one.found, one.wanted, one.rule) for one in changes]
+def _judge_state(top: Node, made: Filesystem, options: Sequence[str]) -> List[Finding]:
+    kind, name = FILESYSTEMS[made.kind], made.label or title_of(top)
+    changes = kind.changes(made, top.size) + kind.mounted_otherwise(made, options)
+    return [Finding(ERROR if one.bad else WARNING, made.kind, name, one.found, one.wanted, one.rule) for one in changes]
 
 
 _NOT_STORAGE = ("sr", "fd", "zram")  # removable media and memory

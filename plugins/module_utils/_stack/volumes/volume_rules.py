@@ -10,7 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.guards import
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import our_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4_SUPERBLOCK_AT, EXT4_SUPERBLOCK_SIZE
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import HEAD_BYTES
 
 _LEFT_ALONE = "it is left alone; look at it, and wipe it by your own tools if nothing on it is needed"
 _GUIDE = "the guide on getting data back has all steps"
@@ -63,7 +63,7 @@ def volume_content_reasons(seen: Observation, node: Node, volume: str, begun: st
     reasons = [Reason("damaged", text, restore) for text in mounted] or _unclaimed_reasons(seen, node)
     others = [mark for mark in seen.marks.get(node.devno, []) if mark.usage == "backup superblock" and mark.uuid != begun]
     proof = seen.proofs.get(node.devno)
-    if begun and not others and proof and (not proof.faults or proof.data_at >= EXT4_SUPERBLOCK_AT + EXT4_SUPERBLOCK_SIZE):
+    if begun and not others and proof and (not proof.faults or proof.data_at >= HEAD_BYTES):
         return reasons
     return reasons or blank_reasons(seen, node, who, restore)
 

@@ -13,7 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import (
     Accepted,
     BlankProof,
     Ends,
-    Ext4,
+    Filesystem,
     FstabEntry,
     Lv,
     Lvm,
@@ -221,7 +221,8 @@ class Host:
 
     def ext4(self, devno, label="", stride=0, width=0, uuid="12345678-1234-5678-9abc-def012345678", block=4096):
         """Put a filesystem on a node."""
-        self.seen.filesystems[devno] = Ext4(uuid, label, block, self.seen.nodes[devno].size // block, stride, width, 1000, ("extent",))
+        shape = (self.seen.nodes[devno].size // block, stride, width)
+        self.seen.filesystems[devno] = Filesystem("ext4", uuid, label, block, *shape, 1000, ("extent",), family="ext")
 
     def mount(self, devno, target, options=("rw", "noatime"), here=True):
         """Mount a node."""

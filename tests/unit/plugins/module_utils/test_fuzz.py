@@ -178,7 +178,7 @@ def resealed(raw, logical):
 
 def fuzz_ext4(dice):
     raw = fixture(dice.choice(("ext4_striped.bin", "ext4_lv.bin", "ext2.bin", "ext4_1k.bin")))
-    ext4.parse_ext4(damaged_bytes(dice, raw[-1024:]))
+    ext4.EXT4.parse(damaged_bytes(dice, raw[-1024:]))
 
 
 def fuzz_nvme(dice):

@@ -9,7 +9,7 @@ import zlib
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import TYPE_LINUX, TYPE_LVM, bcache_data_start, gpt_head_bytes, parse_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems import ext4
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import parse_ext4
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, fixture
 
 DISK_GUID = "0A1B2C3D-1111-4222-8333-444444444444"
@@ -245,32 +245,32 @@ def test_gpt_head_bytes(logical, expected):
     ],
 )  # fmt: skip
 def test_ext4_of_mke2fs(name, expected):
-    found = parse_ext4(fixture(name))
+    found = EXT4.parse(fixture(name))
     assert {key: getattr(found, key) for key in expected} == expected
 
 
 def test_ext4_lv_fills_its_device():
-    assert parse_ext4(fixture("ext4_lv.bin")).blocks * 4096 == 10812915712
+    assert EXT4.parse(fixture("ext4_lv.bin")).blocks * 4096 == 10812915712
 
 
 @pytest.mark.parametrize("raw", [b"", bytes(1024), fixture("ext4_striped.bin")[:1023], b"\xff" * 1024, fixture("ext4_striped.bin")[:0x38] + bytes(968)])
 def test_no_ext4(raw):
-    assert parse_ext4(raw) is None
+    assert EXT4.parse(raw) is None
 
 
 def test_ext4_birth_beyond_2106():
     raw = bytearray(fixture("ext4_striped.bin"))
-    assert 1_700_000_000 < parse_ext4(bytes(raw)).made < 1 << 32
+    assert 1_700_000_000 < EXT4.parse(bytes(raw)).made < 1 << 32
     struct.pack_into("<IB", raw, 0x108, 5, 0)
     raw[0x276] = 1
-    assert parse_ext4(bytes(raw)).made == (1 << 32) + 5
+    assert EXT4.parse(bytes(raw)).made == (1 << 32) + 5
 
 
 def test_ext4_size_beyond_32_bits():
     raw = bytearray(fixture("ext4_striped.bin"))
     struct.pack_into("<I", raw, 0x150, 3)
-    assert parse_ext4(bytes(raw)).blocks == 524288 + (3 << 32)
-    assert ext4.EXT4_SUPERBLOCK_AT == 1024
+    assert EXT4.parse(bytes(raw)).blocks == 524288 + (3 << 32)
+    assert EXT4.superblock[0] == 1024
 
 
 @pytest.mark.parametrize("version, sectors, start", [(1, 99, 8192), (4, 2048, 1 << 20), (6, 16, 8192), (3, 16, 0), (0, 16, 0)])

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import signatures
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import ext4_mark
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import KIB, MIB, fixture
 
 SIZE = 96 * MIB
@@ -28,7 +28,7 @@ def recognised(data, size=SIZE, logical=512, starts=()):
             if low < high:
                 raw[low - offset : high - offset] = what[low - at : high - at]
         pieces.append((offset, bytes(raw)))
-    return [(one.type, one.usage, one.offset) for one in signatures.recognise(pieces, size, logical, starts, [ext4_mark])]
+    return [(one.type, one.usage, one.offset) for one in signatures.recognise(pieces, size, logical, starts, [EXT4.mark])]
 
 
 def test_nothing_is_recognised_in_zeros_and_ones():

@@ -12,7 +12,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import B
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.tool_output import parse_lvm
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import ext4_backups
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase as judge_erase
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun, read_contents
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
@@ -269,8 +269,8 @@ def test_free_extents_of_the_report():
 def test_where_ext4_keeps_its_copies():
     """As `mke2fs -n -b 4096` lists them for 8 GiB; none is in a volume of one group."""
     blocks = [32768, 98304, 163840, 229376, 294912, 819200, 884736, 1605632]
-    assert ext4_backups(8 * GIB) == [block * 4096 for block in blocks]
-    assert ext4_backups(128 * MIB) == [] and ext4_backups(0) == []
+    assert EXT4.copies(8 * GIB) == [block * 4096 for block in blocks]
+    assert EXT4.copies(128 * MIB) == [] and EXT4.copies(0) == []
 
 
 # --- what a load of ours wrote ---------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import B
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import PCIE, SATA, Link, LinkEnd
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stated_geometry import overrides_for
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_path import Part
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import option_drift
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan import mounts, packages
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan import volumes as plan_volumes
@@ -1281,14 +1281,14 @@ def test_mkfs_options(host):
 @pytest.mark.parametrize("asked", sorted(SHOWN))
 def test_no_drift_right_after_a_mount(asked):
     """Whatever Linux shows for an option that was just mounted is what was asked."""
-    assert option_drift(asked.split(","), SHOWN[asked]) == ([], [])
+    assert EXT4.options.drift(asked.split(","), SHOWN[asked]) == ([], [])
 
 
 @pytest.mark.parametrize("asked", sorted(SHOWN))
 def test_drift_is_seen_where_linux_shows_one(asked):
     """An option that Linux shows is missing from a plain mount; one that it does not show never is."""
     plain = SHOWN["defaults"]
-    missing, extra = option_drift(asked.split(","), plain)
+    missing, extra = EXT4.options.drift(asked.split(","), plain)
     visible = set(SHOWN[asked]) - set(plain) - {"quota"}
     if asked in ("data=ordered", "noatime,nodiratime"):
         assert set(missing) <= visible
@@ -1308,7 +1308,7 @@ DRIFTING = (
 @pytest.mark.parametrize("live", DRIFTING)
 def test_unasked_options_are_extra(live):
     wanted = [live] if live != "data=journal" else ["nodelalloc", "data=journal"]
-    assert set(option_drift([], SHOWN[live])[1]) == set(wanted)
+    assert set(EXT4.options.drift([], SHOWN[live])[1]) == set(wanted)
 
 
 def test_pairs_of_options():
@@ -1319,8 +1319,8 @@ def test_pairs_of_options():
         for second in words:
             if first != second:
                 live = as_kernel_shows((first, second))
-                assert option_drift((first, second), live) == ([], [])
-                assert option_drift((first,), live) == ([], [second])
+                assert EXT4.options.drift((first, second), live) == ([], [])
+                assert EXT4.options.drift((first,), live) == ([], [second])
                 rows += 1
     assert rows == len(words) * (len(words) - 1)
 

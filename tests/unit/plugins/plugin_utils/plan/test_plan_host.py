@@ -11,7 +11,7 @@ The host's part of each call is done here, with the lease in a directory of the 
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ext4, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._core import keep_lease
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Held, Run
@@ -109,7 +109,7 @@ def test_from_the_first_plan_to_the_last(host):
     assert host.calls == ["stack_plan", "run_lease"] and keep_begun.load_making() == ["u"]
     second = host.ask(lease={"run": first["lease"]["run"]})
     assert second["lease"] == {"run": first["lease"]["run"], "digest": TWO[1]} and current().digest == TWO[1]
-    host.seen.filesystems["8:1"] = Ext4("u", "", 4096, 1, 0, 0, 1)
+    host.seen.filesystems["8:1"] = Filesystem("ext4", "u", "", 4096, 1, 0, 0, 1)
     last = host.ask(lease={"run": first["lease"]["run"]})
     assert (last["lease"], last["released"]) == ({}, first["lease"]["run"]) and current().free and keep_begun.load_making() == []
 

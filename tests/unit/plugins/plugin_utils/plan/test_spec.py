@@ -9,7 +9,8 @@ import random
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stated_geometry import Override
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError, nearest
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts import mount_options, mount_path
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts import mount_path
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan import read_spec, read_volumes
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import read_stacks
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DeviceName, Selector
@@ -27,7 +28,7 @@ STACK_KEYS = (
 )
 VOLUME_KEYS = (
     "valid keys: name, size, mount, label, mount_options, mount_profile, owner, group, mode, errors, bytes_per_inode, discard, selinux_context, "
-    "required_by, lazy_init, device_timeout"
+    "required_by, lazy_init, device_timeout, filesystem"
 )
 S, V = "plumbline_stacks[pgdata]", "plumbline_stacks[pgdata].volumes[data]"
 UNITS = "wanted one of B, KiB, MiB, GiB, TiB"
@@ -213,7 +214,7 @@ BAD = [
     (stack(volumes=["data"]), S + ".volumes[0]: found a string; wanted a mapping with " + VOLUME_KEYS[12:]),
     (volume(mout="/a"), S + ".volumes[0]: unknown key 'mout' (did you mean 'mount'?); " + VOLUME_KEYS),
     (volume(options=[]), S + ".volumes[0]: unknown key 'options' (did you mean 'mount_options'?); " + VOLUME_KEYS),
-    (volume(fstype="xfs"), S + ".volumes[0]: unknown key 'fstype'; " + VOLUME_KEYS),
+    (volume(fstype="xfs"), S + ".volumes[0]: unknown key 'fstype' (did you mean 'filesystem'?); " + VOLUME_KEYS),
     (volume(name=GONE), S + ".volumes[0]: 'name' is missing"),
     (volume(name="Data"), S + ".volumes[0].name: 'Data' does not fit; wanted a lower-case letter, then at most 31 lower-case letters, digits or _"),
     (volume(name="data-1"), S + ".volumes[0].name: 'data-1' does not fit; wanted a lower-case letter, then at most 31 lower-case letters, digits or _"),
@@ -574,7 +575,7 @@ def test_volume_members(raw, member, expected):
         ({}, ("noatime",), "default"),
         ({"mount_profile": "default"}, ("noatime",), "default"),
         ({"mount_profile": "benchmark_2016"}, ("noatime", "nodiratime", "nodelalloc", "barrier=0", "data=writeback"), "benchmark_2016"),
-        ({"mount_profile": "benchmark_2016", "errors": "panic"}, (*mount_options.PROFILES["benchmark_2016"], "errors=panic"), "benchmark_2016"),
+        ({"mount_profile": "benchmark_2016", "errors": "panic"}, (*EXT4.options.profiles["benchmark_2016"], "errors=panic"), "benchmark_2016"),
         ({"mount_options": ["noatime"]}, ("noatime",), ""),
         ({"mount_options": []}, (), ""),
     ],

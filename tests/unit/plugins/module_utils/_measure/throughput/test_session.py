@@ -12,7 +12,7 @@ import time
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import ask_file, guards, write_scratch_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.fiemap import Extent
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ext4, Lv, Lvm, Mount, Observation, Pv, Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Lv, Lvm, Mount, Observation, Pv, Segment, Signature, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import ENVIRONMENT
@@ -118,7 +118,7 @@ SPOILERS = {
     "pv": (lambda host, lv, parts: host.pv(lv, "nested"), "pv", "it is an LVM PV of VG 'nested'"),
     "mark": (lambda host, lv, parts: host.seen.marks.update({lv: [Signature("oracleasm", "database", 32)]}), "signature", "the mark of oracleasm database"),
     "read-only": (lambda host, lv, parts: host.edit(lv, read_only=True), "read_only", "read-only"),
-    "ext4": (lambda host, lv, parts: host.seen.filesystems.update({lv: Ext4("U", "data", 4096, 1, 0, 0, 1)}), "signature", "labelled 'data'"),
+    "ext4": (lambda host, lv, parts: host.seen.filesystems.update({lv: Filesystem("ext4", "U", "data", 4096, 1, 0, 0, 1)}), "signature", "labelled 'data'"),
     "signature": (lambda host, lv, parts: host.seen.signatures.update({lv: [Signature("xfs", "filesystem", 0)]}), "signature", "xfs filesystem at byte 0"),
     "unreadable": (lambda host, lv, parts: host.seen.faults.update({lv: "it could not be read"}), "unreadable", "could not be read"),
     "nobody looked": (lambda host, lv, parts: host.seen.signatures.pop(lv), "unproven", "nobody looked for signatures"),

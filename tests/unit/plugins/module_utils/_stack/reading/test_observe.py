@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, questions, read_device_users
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import Ext4
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import observe, read_contents
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import read_host as observe_host
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
@@ -159,7 +160,7 @@ def test_the_copies_of_a_superblock_that_is_gone(read, monkeypatch):
     struct.pack_into("<I", block, 0x18, 2)
     block[0x38:0x3A] = b"\x53\xef"
     block[0x78:0x80] = b"ledgers\0"
-    monkeypatch.setattr(read_contents, "ext4_backups", lambda size: [8 * MIB, 16 * MIB])
+    monkeypatch.setattr(Ext4, "copies", lambda kind, size: [8 * MIB, 16 * MIB])
     seen = read((16 * MIB, bytes(block)), prepare=lambda host, disk: host.part(disk, MIB, name="plumbline:pgdata:0"))
     assert [(one.usage, one.offset, one.label) for one in seen.marks["259:1"]] == [("backup superblock", 16 * MIB, "ledgers")]
 

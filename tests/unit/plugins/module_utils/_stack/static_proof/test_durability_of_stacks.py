@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Accepted, FstabEntry, WriteCache
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_options import PROFILES
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import view
 from ansible_collections.plumbline.ssd.plugins.plugin_utils import stack_table
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
@@ -153,7 +153,7 @@ def test_the_operators_word_allows_it_and_is_recorded(accept):
 
 def test_what_is_accepted_is_recorded_once_and_taken_out_again():
     host = pair()
-    accepted = one_volume(host, PROFILES["benchmark_2016"], accept=[POWER_CUT, STALE])
+    accepted = one_volume(host, EXT4.options.profiles["benchmark_2016"], accept=[POWER_CUT, STALE])
     host.build(accepted)
     serials = ("SER0000", "SER0001")
     uuid = next(iter(host.seen.filesystems.values())).uuid
@@ -417,7 +417,7 @@ def test_other_filesystems_are_not_taken_for_ext4():
 
 def test_accepted_risks_are_shown_with_their_time_by_the_record_alone():
     host = pair()
-    host.build(one_volume(host, PROFILES["benchmark_2016"], accept=[POWER_CUT, STALE]))
+    host.build(one_volume(host, EXT4.options.profiles["benchmark_2016"], accept=[POWER_CUT, STALE]))
     devno = host.seen.lv_node("pgdata", "data").devno
     seen = view(host.seen, devno)
     assert seen.findings == () and seen.as_dict()["accepted"] == list(seen.accepted)

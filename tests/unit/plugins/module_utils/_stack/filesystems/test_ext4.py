@@ -4,12 +4,11 @@ from __future__ import annotations
 import struct
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ext4
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import parse_ext4
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.filesystem_state import changes_of, made_otherwise, stripe_changes
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
 
 MIB = 1 << 20
-SOUND = Ext4("12345678-1234-5678-9abc-def012345678", "data", 4096, 256 * 100, 16, 32, 1000, ("extent",))
+SOUND = Filesystem("ext4", "12345678-1234-5678-9abc-def012345678", "data", 4096, 256 * 100, 16, 32, 1000, ("extent",))
 
 
 @pytest.mark.parametrize(
@@ -26,7 +25,7 @@ SOUND = Ext4("12345678-1234-5678-9abc-def012345678", "data", 4096, 256 * 100, 16
     ],
 )
 def test_changes(found, size, bad, words):
-    changes = changes_of(found, size)
+    changes = EXT4.changes(found, size)
     assert [change.bad for change in changes] == bad
     assert all(change.wanted for change in changes) and words in "".join(change.found for change in changes)
 
@@ -36,7 +35,7 @@ def test_the_superblock_tells(compat, state, journal, faulty):
     raw = bytearray(1024)
     struct.pack_into("<I", raw, 0x5C, compat)
     struct.pack_into("<HH", raw, 0x38, 0xEF53, state)
-    found = parse_ext4(bytes(raw))
+    found = EXT4.parse(bytes(raw))
     assert (found.journal, found.faulty) == (journal, faulty)
 
 
@@ -55,7 +54,7 @@ def test_the_superblock_tells(compat, state, journal, faulty):
     ],
 )
 def test_the_live_stripe(width, stride, live, words):
-    changes = stripe_changes(SOUND._replace(stripe_width=width, stride=stride), live)
+    changes = EXT4.mounted_otherwise(SOUND._replace(stripe_width=width, stride=stride), live)
     assert bool(changes) == bool(words) and all(words in change.found and not change.bad for change in changes)
 
 
@@ -70,7 +69,7 @@ def test_the_live_stripe(width, stride, live, words):
     ],
 )
 def test_settings_that_somebody_changed(found, options, words):
-    changes = made_otherwise(found, options)
+    changes = EXT4.made_otherwise(found, options)
     assert len(changes) == len(words) and all(word in change.found and not change.bad for word, change in zip(words, changes))
 
 
@@ -81,4 +80,4 @@ def test_reserved_blocks(incompat, reserved):
     struct.pack_into("<HH", raw, 0x38, 0xEF53, 1)
     struct.pack_into("<I", raw, 0x60, incompat)
     struct.pack_into("<I", raw, 0x154, 3)
-    assert parse_ext4(bytes(raw)).reserved == reserved
+    assert EXT4.parse(bytes(raw)).reserved == reserved

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a filesystem has to say of itself so that it can be made, recognised, mounted and judged here. Pure.
+
+A further kind is one file beside this one and a row in kinds.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import MountOptions
+
+
+class Making(NamedTuple):
+    """A filesystem that is to be made. *stride* and *stripe_width* in its blocks. *discarded*: the device was discarded under the same plan."""
+
+    label: str
+    uuid: str
+    stride: int
+    stripe_width: int
+    lazy_init: bool = False
+    bytes_per_inode: int = 0
+    discarded: bool = False
+
+
+class Change(NamedTuple):
+    """By which *rule* what was *found*, what is *wanted*, and whether that is *bad*: data is at risk, or the filesystem does not work."""
+
+    rule: str
+    bad: bool
+    found: str
+    wanted: str
+
+
+class FilesystemKind:
+    """One kind. What stands here as a value is a fact of it; what is a method is asked of a filesystem that was found, or is to be made."""
+
+    family = ""  # as a signature of it is named
+    name = ""  # as mount(8) and the kernel name it
+    types: Tuple[str, ...] = ()  # the names that its mounts may have
+    tool = ""  # makes it
+    package = ""  # of Debian, Fedora and SUSE, with the tool
+    block = 4096  # bytes; what it is made with, always
+    smallest = 0  # bytes of a volume
+    too_small = ""  # why not less
+    longest_label = 0
+    largest_stripe = 0  # bytes
+    stripe_bits = ""  # why not more
+    passno = 0  # of fsck, fstab(5)
+    superblock: Tuple[int, int] = (0, 0)  # (byte, length)
+    stripe_rule = ""  # of a finding about its stripes
+    shape_words = ""  # what its stripes are called
+    new_uuid = ""  # the command that gives a copy of it another UUID
+    set_label = ""  # the command that changes the label
+    options: MountOptions
+
+    def parse(self, raw: bytes) -> Optional[Filesystem]:
+        """Read a superblock; None where there is none."""
+        raise NotImplementedError
+
+    def mark(self, at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
+        """The mark of a superblock in what *at* has of a device, where a filesystem would begin at byte *base*; None where the marks of all formats do."""
+        raise NotImplementedError
+
+    def copies(self, size: int) -> List[int]:
+        """Where copies of the superblock lie on *size* bytes, as we make it."""
+        raise NotImplementedError
+
+    def mkfs_options(self, made: Making) -> str:
+        """The options of the tool that makes it."""
+        raise NotImplementedError
+
+    def shape(self, stride: int, stripe_width: int) -> Tuple[str, ...]:
+        """How it allocates, each figure in words."""
+        raise NotImplementedError
+
+    def facts(self, found: Filesystem) -> Dict[str, Any]:
+        """What is returned of it."""
+        raise NotImplementedError
+
+    def changes(self, found: Filesystem, size: int) -> List[Change]:
+        """What is wrong with it on a device of *size* bytes, whoever made it."""
+        raise NotImplementedError
+
+    def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
+        """What somebody changed since we made it. *options*: those that it is to be mounted with."""
+        raise NotImplementedError
+
+    def mounted_otherwise(self, found: Filesystem, live: Sequence[str]) -> List[Change]:
+        """How its mount differs from what it says itself. *live*: all options in force."""
+        raise NotImplementedError

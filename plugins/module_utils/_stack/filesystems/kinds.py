@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kinds of filesystems that are known. Pure."""
+
+from __future__ import annotations
+
+from typing import Dict, List, Optional
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
+
+FILESYSTEMS: Dict[str, FilesystemKind] = {kind.name: kind for kind in (EXT4,)}
+DEFAULT = EXT4.name
+# Layers whose findings say nothing of where the data begins.
+DURABILITY = ("write_cache", "mount", *FILESYSTEMS, "raid")
+
+
+def kind_of_mount(fstype: str) -> Optional[FilesystemKind]:
+    """The kind of a mount, by the name that the kernel or fstab gives it; None for one that is not known here."""
+    return next((kind for kind in FILESYSTEMS.values() if fstype in kind.types), None)
+
+
+def copies_of_all(size: int) -> List[int]:
+    """Where copies of a superblock may lie on *size* bytes, of whatever kind."""
+    return sorted({place for kind in FILESYSTEMS.values() for place in kind.copies(size)})
+
+
+def parse_any(raw: bytes) -> Optional[Filesystem]:
+    """The superblock in the first bytes of a device, whatever its kind."""
+    for kind in FILESYSTEMS.values():
+        at, length = kind.superblock
+        found = kind.parse(raw[at : at + length])
+        if found:
+            return found
+    return None
+
+
+HEAD_BYTES = max(sum(kind.superblock) for kind in FILESYSTEMS.values())  # of a device, with the superblock of any kind
