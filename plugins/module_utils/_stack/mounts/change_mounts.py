@@ -20,8 +20,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import r
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, Starter, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.systemd import unit_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts import change_mount_point
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import MountOptions
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts import change_mount_point
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_path import check_mount_point
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.write_fstab import edit_fstab
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_risks

@@ -8,7 +8,6 @@ import zlib
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import TYPE_LINUX, TYPE_LVM, bcache_data_start, gpt_head_bytes, parse_table
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems import ext4
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, fixture
 
