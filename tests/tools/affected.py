@@ -74,6 +74,7 @@ BY_FOLDER: Mapping[str, tuple[str, ...]] = {
     "tests/unit/plugins/module_utils/_monitor/test_metrics.py": ("docs/monitoring/*", "docs/docsite/rst/guide_monitoring.rst"),
     "tests/unit/docs/samples.py": ("docs/*", "*.md", "plugins/modules/*"),
     "tests/unit/docs/test_samples.py": ("playbooks/*", "roles/*"),
+    "tests/unit/docs/test_pointers.py": ("plugins/*", "docs/*", "*.md"),
     "tests/lab/labkit/roles.py": ("roles/build/tasks/steps.yml",),
     "roles/build/tasks/steps.yml": (
         *(f"plugins/modules/{module}.py" for module in ("write_cache", "aligned_partition", "mount_points")),
