@@ -12,7 +12,7 @@ from labkit.harness import Harness
 from labkit.specs import stack
 
 DISKS = pool(["late0", "late1"], size="256MiB")
-MOUNT = "/pl/pgdata0"
+MOUNT, UNIT = "/pl/pgdata0", "pl-pgdata0.mount"
 
 
 def boot_with_late_disks(bench: Bench, harness: Harness, disks: dict[str, Disk], seconds: int) -> dict[str, Any]:
@@ -49,6 +49,10 @@ def test_a_disk_that_comes_after_the_time_is_over(bench: Bench, harness: Harness
     assert harness.run(f"mountpoint -q {MOUNT}")[0] != 0
     assert harness.must(f"ls -A {MOUNT}") == "" and harness.run(f"touch {MOUNT}/x")[0] != 0, "nobody writes where the volume should be"
     assert absent(harness) == [MOUNT]
+    # Where the guide looks for it after a reboot: its unit has not failed, and only these two show it.
+    assert UNIT not in harness.must("systemctl --failed")
+    for command in ("systemctl list-units --all --type=mount --state=inactive", "journalctl -b --grep 'Dependency failed'"):
+        assert UNIT in harness.must(command), command
     plan = harness.module("stack_plan", {"stacks": [spec]})
     assert [step["action"] for step in plan["steps"]] == ["mount"], plan["report"]
     harness.apply(plan["steps"])

@@ -40,7 +40,7 @@ ON_A_HOST = {
     ("docs/docsite/rst/guide_first_run.rst", "# pg_createcluster --datadir /data01/main 15 main -- --waldir=/data02/main"): (
         "the scenario database does the same with its own paths"
     ),
-    ("docs/docsite/rst/guide_flow.rst", "systemctl --failed                                  # mounts and services that did not come"): (
+    ("docs/docsite/rst/guide_flow.rst", "systemctl is-system-running --wait                  # returns when the boot is over"): (
         "a list of ways to look; test_late_disk.py and the scenario database boot the machine"
     ),
     ("docs/docsite/rst/guide_refusals.rst", "disk=/dev/disk/by-id/nvme-MODEL_SERIAL1      # the name in the spec, never /dev/sdX"): (
