@@ -93,6 +93,7 @@ RULES: Mapping[str, Rule] = {
     # write caches, mounts, filesystems
     "kernel_belief": Rule("durability", "kernel", _BELIEF),
     "kernel_belief_above": Rule("durability", "activate", "Rescan the drive first; then stop what uses the volume, deactivate it and activate it."),
+    "cache_off": Rule("durability", "write_cache", "Keep it off with the role write_cache, which sets it again at once after a reset."),
     "kept_setting": Rule("durability", "write_cache", "Run the role write_cache, which makes its files and services whole."),
     "kept_unknown": Rule("durability", "ask", "Look why the drive cannot be asked; until it answers, take its cache for one that loses data."),
     "kept_state": Rule("durability", "write cache", "Set the write cache again now, then look for the reset or power cycle in the kernel's log."),

@@ -45,6 +45,13 @@ def _judge_drive(seen: Observation, drive: durability_file.Drive, disk: Node, to
     name = "%s (%s)" % (drive.name, drive.serial) if drive.serial else drive.name
     level = ERROR if found.level == durability_file.CRITICAL else WARNING
     mapped = durability_file.droppers(seen, disk.devno, top)
+    # sd believes what the drive says: of a cache that is off no rescan makes it flush. The NVMe driver believes in a cache that is there, on or off.
+    if found.state == "cache_off_unflushed" and disk.write_cache != durability_file.WRITE_BACK and disk.identity.transport != "nvme":
+        at = ": at %s" % durability_file.name_mapped(mapped) if mapped else ""
+        wanted = "a cache that stays off, as write_cache: off keeps it; or one that is on and flushed: write_cache: on%s" % (
+            ", then vgchange -an and -ay" if mapped else ""
+        )
+        return [Finding(level, "write_cache", name, found.text + at, wanted, "cache_off")]
     if not mapped:
         return [Finding(level, "write_cache", name, found.text, "a kernel that believes 'write back', by a rescan of the drive", "kernel_belief")]
     wanted = "a kernel that believes 'write back' of it, by deactivating and activating it (vgchange -an, -ay) once it does so of the drive"

@@ -334,10 +334,25 @@ def test_a_mapped_device_that_drops_flushes_counts_like_the_drive(cache, transpo
     lines = found(host, devno)
     assert [one[0] for one in lines] == ([level] if level else [])
     for one in lines:
-        assert "drops flushes" in one[3] and ": at dm-0 (pgdata-data); wanted a kernel that believes 'write back' of it" in one[3] and "SER0000" in one[3]
+        # A drive of sd whose cache is off is believed to have none: no rescan changes that, and so no new activation.
+        off = cache == OFF and transport == "sata" and belief == "write through"
+        wanted = "a cache that stays off, as write_cache: off keeps it; or" if off else "a kernel that believes 'write back' of it"
+        assert "drops flushes" in one[3] and ": at dm-0 (pgdata-data); wanted " + wanted in one[3] and "SER0000" in one[3]
     host.edit(devno, write_cache="write back")
     if cache == ON and belief == "write back":
         assert found(host, devno) == []
+
+
+def test_a_cache_that_is_off_is_not_to_be_rescanned():
+    """A run that sets the cache off and then partitions the drive has it so: the kernel reads a drive again with its table."""
+    host = pair(OFF, NONE, belief="write through", transport="scsi")
+    devno = mounted(host)
+    host.edit(devno, write_cache="write back")
+    (line,) = [one[3] for one in found(host, devno)]
+    assert line.endswith("wanted a cache that stays off, as write_cache: off keeps it; or one that is on and flushed: write_cache: on")
+    host.edit(devno, write_cache="write through")
+    (line,) = [one[3] for one in found(host, devno)]
+    assert line.endswith("write_cache: on, then vgchange -an and -ay")
 
 
 def test_a_belief_is_judged_without_a_mount_too():
