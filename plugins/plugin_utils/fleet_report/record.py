@@ -353,11 +353,14 @@ def _of_acceptance(one: Mapping[str, Any]) -> list[Found]:
         if level != OK and cell.get("required") is not False:
             wanted = f"{words(cell.get('wanted'))} {words(cell.get('unit'))}"
             value = f"{words(cell.get('value'))} {words(cell.get('unit'))}"
-            found.append(found_by("acceptance", level, "cell", words(cell.get("name")), value, wanted))
+            found.append(found_by("acceptance" if level == ERROR else "acceptance_unsure", level, "cell", words(cell.get("name")), value, wanted))
     level = OF_VERDICT.get(str(one.get("verdict")), UNKNOWN)
     if not found and _worked(one) and level not in (OK, NONE):
         reasons = [words(reason) for reason in as_list(one.get("reasons"))] or [words(one.get("verdict"))]
-        found = [found_by("acceptance", level, "device", words(one.get("device")), reason, "an acceptance that passes") for reason in reasons]
+        found = [
+            found_by("acceptance" if level == ERROR else "acceptance_unsure", level, "device", words(one.get("device")), reason, "an acceptance that passes")
+            for reason in reasons
+        ]
     return found
 
 

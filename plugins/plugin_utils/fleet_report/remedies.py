@@ -132,5 +132,6 @@ RULES: Mapping[str, Rule] = {
     "steady": Rule("steady_state", "reserve", "Give the drive more reserve, or ask less of it."),
     "steady_doubt": Rule("steady_state", "picture", "Nothing has to be done: it is a picture, not judged."),
     "acceptance": Rule("acceptance", "load", "Take another drive for this load, or another load."),
+    "acceptance_unsure": Rule("acceptance", "again", "Measure it again while the host is quiet, with more blocks; if it holds nothing, name it in writes."),
     "unlike_peers": Rule("acceptance", "health", "Read the health, the link and the temperature of the drive, and measure it beside another of its kind."),
 }

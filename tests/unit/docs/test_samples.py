@@ -56,7 +56,7 @@ TOOLS = {
     "coreutils": "cat cp cut dd echo mkdir sha256sum tail test",
     "grep, sed": "grep sed",
     "util-linux": "blkdiscard blockdev findmnt flock lsblk sfdisk umount wipefs",
-    "dmsetup, lvm2": "dmsetup pvcreate vgcfgrestore vgchange",
+    "dmsetup, lvm2": "dmsetup pvcreate vgcfgbackup vgcfgrestore vgchange",
     "e2fsprogs": "e2fsck",
     "systemd, udev": "journalctl systemctl udevadm",
     "hdparm, nvme-cli, sdparm": "hdparm nvme sdparm",

@@ -129,6 +129,11 @@ def test_records_and_the_report(played):
         "one_of_two": "error",
     }
     assert found["gone"]["answer"] == "missing"
+    rows = [line for line in (out / "report.md").read_text().replace("\\", "").splitlines() if "cell rand_read_4k_qd64" in line]
+    assert {(row.split()[2], row.rpartition("IOPS. ")[2]) for row in rows} == {
+        ("error", "Take another drive for this load, or another load. |"),
+        ("unknown", "Measure it again while the host is quiet, with more blocks; if it holds nothing, name it in writes. |"),
+    }, rows
     assert "1 MiB" not in (out / "report.md").read_text() and "900" in (out / "report.html").read_text()
 
 

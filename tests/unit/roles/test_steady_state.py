@@ -19,7 +19,7 @@ from ansible_collections.plumbline.ssd.tests.unit.roles.plays import play
 pytestmark = pytest.mark.skipif(not shutil.which("ansible-playbook"), reason="ansible-core is not here")
 
 DRIVE = {"device": "nvme-A", "serial": "A", "terabytes_written": 7000}
-BEGUN = {"changed": True, "state": "running", "report": []}
+BEGUN = {"changed": True, "state": "running", "wear": "it writes 480 MiB at most", "report": ["unit-A: starting"]}
 
 
 def polled(state, verdict="pass"):
@@ -58,6 +58,9 @@ def test_the_calls(tmp_path):
     _code, said, calls = play(tmp_path, answers, tasks, "--forks", "2", given=given)
     assert {name: len(calls[name]) for name in CASES} == {name: row[2] for name, row in CASES.items()}, said
     assert {name for name in CASES if "[%s]: FAILED!" % name in said} == FAILING, said
+    assert "nvme-A: finished; anew: true beside this drive measures it again" in " ".join(said.split()), said
+    for shown in ("it writes 480 MiB at most\n  unit-A: starting", "nvme-A: running", "nvme-A: finished"):
+        assert "[waits]\n  %s\n" % shown in said, said
     first, second = (args for _module, args in calls["does_not_wait"])
     assert first == {"command": "start", "device": "nvme-A", "serial": "A", "terabytes_written": 7000, "depth": 4}
     assert second == {"command": "poll", "device": "nvme-A"}

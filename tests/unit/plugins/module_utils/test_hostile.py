@@ -49,10 +49,11 @@ def test_shown(text, expected):
     assert escape_unprintable(text) == expected and escape_unprintable(text).isprintable() and escape_unprintable(expected) == expected
 
 
-YAML_WORDS = ("S4YPNC0R", "0012345", "1234_5678", "12:34:56", "1e5", "NO", "A, B", "A: B", "it's", "a#b", "ÄB", "~", "2001-01-01", " A", "0x1F", "0b11", "0o7")
+WORDS = ["S4YPNC0R", "NO", "A, B", "A: B", "it's", "a#b", "ÄB", "~", " A"]
+NUMBERS = ["0012345", "1234_5678", "12:34:56", "1e5", "2001-01-01", "0x1F", "0b11", "0o7", "12E4", "12f4"]
 
 
-@pytest.mark.parametrize("text", [*YAML_WORDS, "12E4", "12f4"])
+@pytest.mark.parametrize("text", WORDS + NUMBERS)
 def test_what_is_offered_for_a_spec_is_read_as_it_is_meant(text):
     assert yaml.safe_load("[%s]" % as_yaml(text)) == [text]
     assert [as_yaml(word) for word in ("S4YPNC0R", "59b9087590e0247a")] == ["S4YPNC0R", "59b9087590e0247a"]
