@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from .harness import ROOT, Harness
 
@@ -19,5 +20,7 @@ def commands(label: str, guide: str) -> str:
 
 
 def follow(harness: Harness, label: str, guide: str = "guide_table_back", **variables: str) -> str:
-    """Run the commands of a section."""
-    return harness.must("\n".join([f"{name}='{value}'" for name, value in variables.items()] + [commands(label, guide)]))
+    """Run the commands of a section in a terminal, as a reader does: there some tools ask before they write, or refuse."""
+    typed = "\n".join([f"{name}='{value}'" for name, value in variables.items()] + [commands(label, guide)])
+    shell = "bash -e -c " + shlex.quote(typed)
+    return harness.must(f"script --quiet --return --command {shlex.quote(shell)} /dev/null < /dev/null").replace("\r\n", "\n")
