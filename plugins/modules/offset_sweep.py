@@ -144,7 +144,7 @@ EXAMPLES = r"""
 
 - name: Measure on a data file of the running database, and name the layer that is off
   plumbline.ssd.offset_sweep:
-    device: /pgdata/base/16384/2619
+    device: /pgdata/base/16384/2619 # a large one: 32 MiB of it at least have to be on the flash
     layers: true
   become: true
   register: layers
