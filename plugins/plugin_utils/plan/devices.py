@@ -32,9 +32,9 @@ def check_overrides(plan: StackPlan, seen: Observation, devnos: Sequence[str]) -
             what = "model '%s'" % override.model if override.model else "device '%s'" % override.device
             known = {node.identity.model for node in disks} if override.model else {word for node in disks for word in (*links[node.devno], node.name)}
             near = nearest(override.model or override.device.rsplit("/", 1)[-1], sorted(known))
-            text = "%s: geometry[%d] is for %s, which no disk of this host has%s; correct it, or take it out"
+            text = "geometry[%d] is for %s, which no disk of this host has%s; correct it, or take it out"
             missed = any(seen.geometries[devno].grain.confidence == ASSUMED for devno in devnos)
-            (plan.refusals if missed or override.device else plan.warnings).append(text % (plan.spec.name, number, what, near))
+            (plan.refuse if missed or override.device else plan.warn)(text, number, what, near)
 
 
 def check_contradictions(plan: StackPlan, stacks: Sequence[Stack], seen: Observation, devnos: Sequence[str]) -> None:
@@ -49,8 +49,8 @@ def check_contradictions(plan: StackPlan, stacks: Sequence[Stack], seen: Observa
             stated = [found for found in stated if not own or found[2].device]
             said = {one.values[key]: "%s of %s.geometry[%d]" % (human(one.values[key]), stack, number) for stack, number, one in stated}
             if len(said) > 1:
-                text = "%s: the geometry of device %s contradicts itself: %s %s; leave one of them, or state it for the device"
-                plan.refusals.append(text % (plan.spec.name, node.name, key, " and ".join(said[value] for value in sorted(said))))
+                text = "the geometry of device %s contradicts itself: %s %s; leave one of them, or state it for the device"
+                plan.refuse(text, node.name, key, " and ".join(said[value] for value in sorted(said)))
 
 
 def find_devices(plans: Sequence[StackPlan], seen: Observation) -> list[list[str]]:
@@ -61,7 +61,7 @@ def find_devices(plans: Sequence[StackPlan], seen: Observation) -> list[list[str
     for plan, devnos in zip(plans, found):
         for devno in devnos:
             if devno in taken:
-                plan.refusals.append("%s: device %s is already a leg of %s" % (plan.spec.name, seen.nodes[devno].name, taken[devno]))
+                plan.refuse("device %s is already a leg of %s", seen.nodes[devno].name, taken[devno])
             taken[devno] = plan.spec.name
     return found
 
@@ -85,15 +85,15 @@ def _named(plan: StackPlan, seen: Observation, device: DeviceName) -> str:
         disks = {n.devno for n in seen.nodes.values() if n.kind == "disk"}
         links = sorted(link for link, number in seen.links.items() if number in disks)
         near = nearest(name, links)
-        plan.refusals.append("%s: device %s is not there%s; names are those below /dev/disk/by-id" % (plan.spec.name, device.path, near))
+        plan.refuse("device %s is not there%s; names are those below /dev/disk/by-id", device.path, near)
     if device.path in seen.twice_named:
         names = ["%s (%s)" % (seen.nodes[one].name, seen.nodes[one].identity.serial) if one in seen.nodes else one for one in seen.twice_named[device.path]]
-        text = "%s: %s is the name of several devices, %s: udev gives it to one of them, and to another next time [identity]; name it otherwise, by its WWID"
-        plan.refusals.append(text % (plan.spec.name, device.path, ", ".join(names)))
+        text = "%s is the name of several devices, %s: udev gives it to one of them, and to another next time [identity]; name it otherwise, by its WWID"
+        plan.refuse(text, device.path, ", ".join(names))
     link = seen.link(devno) if devno else ""
     if link and device.path == seen.nodes[devno].path:
-        text = "%s: device %s is the kernel's name, which another disk may have after the next boot; name it %s"
-        plan.warnings.append(text % (plan.spec.name, device.path, link))
+        text = "device %s is the kernel's name, which another disk may have after the next boot; name it %s"
+        plan.warn(text, device.path, link)
     return devno
 
 
@@ -130,8 +130,8 @@ def _refuse_selector(plan: StackPlan, seen: Observation, taken: Collection[str])
     if selector is not None:
         low = ", at least %s" % human(selector.min_bytes) if selector.min_bytes else ""
         high = ", at most %s" % human(selector.max_bytes) if selector.max_bytes else ""
-        text = "%s: the selector (model '%s'%s%s) wants exactly %d unused devices and found %d of %d that match"
-        plan.refusals.append(text % (spec.name, selector.model, low, high, selector.wanted, len(ours) + len(unused), len(matching)))
+        text = "the selector (model '%s'%s%s) wants exactly %d unused devices and found %d of %d that match"
+        plan.refuse(text, selector.model, low, high, selector.wanted, len(ours) + len(unused), len(matching))
         plan.refusals += ["  " + guards.describe_disk(seen, devno) for devno in matching]
     return []
 
@@ -147,11 +147,11 @@ def _named_in_ends(seen: Observation, devno: str, stack: str) -> bool:
 
 def choose_erased(plan: StackPlan, seen: Observation) -> None:
     """The legs that are erased first: foreign, and named by their serial with the digest of just what they carry."""
-    name = plan.spec.name
+
     serials = sorted({seen.nodes[leg.devno].identity.serial for leg in plan.legs})
     for wish in plan.spec.erase:
         if wish.serial not in serials:
-            plan.refusals.append("%s: erase names serial '%s', which no device of the stack has%s" % (name, wish.serial, nearest(wish.serial, serials)))
+            plan.refuse("erase names serial '%s', which no device of the stack has%s", wish.serial, nearest(wish.serial, serials))
     for leg in plan.legs:
         # Namespaces of one SSD share its serial: the signature tells which is meant.
         wished = [wish.signature for wish in plan.spec.erase if wish.serial == seen.nodes[leg.devno].identity.serial]
@@ -159,7 +159,7 @@ def choose_erased(plan: StackPlan, seen: Observation) -> None:
             continue
         found = judge_erase.digest(seen, leg.devno)
         if leg.devno not in not_kept(plan, seen) or not guards.take_reasons(seen, leg.devno):
-            plan.warnings.append("%s: %s needs no erase (any more); take it out of the spec" % (name, name_device(seen, leg.devno)))
+            plan.warn("%s needs no erase (any more); take it out of the spec", name_device(seen, leg.devno))
         elif found in wished:
             leg.erase, leg.removes = found, judge_erase.contents(seen, leg.devno)
         else:
@@ -169,7 +169,8 @@ def choose_erased(plan: StackPlan, seen: Observation) -> None:
             leg.misfit = [Reason("erase", text, "look at what it carries, and write that signature if nothing of it is needed")]
     erased = [leg for leg in plan.legs if leg.erase]
     for leg, reasons in zip(erased, judge_erase.obstacles(seen, [leg.devno for leg in erased])):
-        plan.refusals += ["%s: %s" % (name, reason.line(name_device(seen, leg.devno))) for reason in reasons]
+        for reason in reasons:
+            plan.refuse("%s", reason.line(name_device(seen, leg.devno)))
 
 
 def check_legs(plan: StackPlan, seen: Observation) -> None:
@@ -192,23 +193,21 @@ def check_legs(plan: StackPlan, seen: Observation) -> None:
         refuse(plan, seen, leg, reasons)
         block = min(volume.kind.block for volume in plan.spec.volumes)
         if leg.geometry.logical_bytes > block:
-            text = "%s: device %s has blocks of %d bytes, and filesystems are made with %d here; give it another format, if it has one (nvme format)"
-            plan.refusals.append(text % (name, node.name, leg.geometry.logical_bytes, block))
+            text = "device %s has blocks of %d bytes, and filesystems are made with %d here; give it another format, if it has one (nvme format)"
+            plan.refuse(text, node.name, leg.geometry.logical_bytes, block)
         offset = leg.geometry.alignment_offset.value
         if offset is not None and offset < 0:
-            plan.refusals.append(
-                "%s: device %s has alignment_offset -1: the layers below it contradict each other; a geometry override can state it" % (name, node.name)
-            )
+            plan.refuse("device %s has alignment_offset -1: the layers below it contradict each other; a geometry override can state it", node.name)
     if len({leg.geometry.logical_bytes for leg in plan.legs}) > 1 and plan.spec.laid.striped:
-        plan.refusals.append("%s: the legs differ in logical block size, and a stripe wants one:" % name)
+        plan.refuse("the legs differ in logical block size, and a stripe wants one:")
         plan.refusals += [
             "  %s: %d bytes (%s)" % (seen.nodes[leg.devno].name, leg.geometry.logical_bytes, seen.nodes[leg.devno].identity.model) for leg in plan.legs
         ]
     # Volumes of ours that LVM does not know any more are told with their partition.
     ours = any(node.kind == "lvm" and node.title.startswith(name + "-") for leg in plan.legs for node in seen.tree(leg.devno))
     if plan.spec.grouped and name in seen.taken_names and not seen.vg(name) and not ours:
-        text = "%s: /dev/%s is %s, so that LVM makes no volume group of that name [name]; rename the stack, or remove that"
-        plan.refusals.append(text % (name, name, seen.taken_names[name]))
+        text = "/dev/%s is %s, so that LVM makes no volume group of that name [name]; rename the stack, or remove that"
+        plan.refuse(text, name, seen.taken_names[name])
     _check_controllers(plan, seen)
     _check_links(plan, seen)
     for what, words in (
@@ -217,7 +216,7 @@ def check_legs(plan: StackPlan, seen: Observation) -> None:
         ("size", {human(seen.nodes[leg.devno].size) for leg in plan.legs}),
     ):
         if len(words) > 1:
-            plan.warnings.append("%s: the legs differ in %s: %s" % (name, what, ", ".join(sorted(words))))
+            plan.warn("the legs differ in %s: %s", what, ", ".join(sorted(words)))
 
 
 def _check_controllers(plan: StackPlan, seen: Observation) -> None:
@@ -234,11 +233,11 @@ def _check_controllers(plan: StackPlan, seen: Observation) -> None:
             continue
         controllers = ", ".join(dict.fromkeys(node.identity.controller for node in nodes))
         names = " and ".join(node.name for node in nodes)
-        text = "%s: %s are namespaces of one SSD (%s): striping them doubles nothing" % (plan.spec.name, names, controllers)
+        text = "%s are namespaces of one SSD (%s): striping them doubles nothing"
         if "shared_controller" in plan.spec.accept:
-            plan.warnings.append(text + " [accepted: shared_controller]")
+            plan.warn(text + " [accepted: shared_controller]", names, controllers)
         else:
-            plan.refusals.append(text + "; name two SSDs, or set accept: [shared_controller]")
+            plan.refuse(text + "; name two SSDs, or set accept: [shared_controller]", names, controllers)
 
 
 def _check_links(plan: StackPlan, seen: Observation) -> None:
@@ -246,12 +245,12 @@ def _check_links(plan: StackPlan, seen: Observation) -> None:
     nodes = [seen.nodes[leg.devno] for leg in plan.legs if leg.entry is None]
     accepted = "slow_link" in plan.spec.accept
     for finding in judge_links({node.name: seen.drive_links.get(node.devno, ()) for node in nodes}, building=True):
-        text = "%s: %s" % (plan.spec.name, finding.text)
         if finding.level == ERROR and not accepted:
-            plan.refusals.append(text + "; mend the link, or set accept: [slow_link]")
+            plan.refuse("%s; mend the link, or set accept: [slow_link]", finding.text)
         elif finding.level == ERROR:
             plan.findings.append(finding._replace(level=WARNING))
-            plan.warnings.append(text + " [accepted: slow_link]")
+            plan.warn("%s [accepted: slow_link]", finding.text)
         else:
             plan.findings.append(finding)
-            plan.warnings += [text] if finding.level == WARNING else []
+            if finding.level == WARNING:
+                plan.warn("%s", finding.text)

@@ -42,15 +42,14 @@ def _check_made(plan: StackPlan, planned: PlannedVolume, found: Filesystem) -> N
         had, wanted = (", ".join(kind.shape(one.stride, one.stripe_width)) for one in (found, planned))
         refuse_rebuild(plan, what, words % (found.block, had), words % (kind.block, wanted))
     if found.label != label:
-        plan.warnings.append("%s: %s is labelled '%s', not '%s'; change it with %s" % (plan.spec.name, what, found.label, label, kind.set_label))
+        plan.warn("%s is labelled '%s', not '%s'; change it with %s", what, found.label, label, kind.set_label)
 
 
 def _check_state(plan: StackPlan, seen: Observation, planned: PlannedVolume, found: Filesystem, node: Node) -> None:
     asked, kind = planned.spec.mount_options, FILESYSTEMS[found.kind]
     live = seen.in_force.get(node.devno, ()) if not any(option.startswith("stripe=") for option in asked) else ()
     for change in kind.changes(found, node.size) + kind.made_otherwise(found, asked) + kind.mounted_otherwise(found, live):
-        text = "%s: the filesystem of volume '%s': %s; wanted %s" % (plan.spec.name, planned.name, change.found, change.wanted)
-        (plan.refusals if change.bad else plan.warnings).append(text)
+        (plan.refuse if change.bad else plan.warn)("the filesystem of volume '%s': %s; wanted %s", planned.name, change.found, change.wanted)
     if node.read_only:
-        text = "%s: volume '%s' (%s) is read-only; wanted one that can be written to; lvchange --permission rw, or look at why it is so"
-        plan.refusals.append(text % (plan.spec.name, planned.name, node.path))
+        text = "volume '%s' (%s) is read-only; wanted one that can be written to; lvchange --permission rw, or look at why it is so"
+        plan.refuse(text, planned.name, node.path)

@@ -24,13 +24,10 @@ def plan_group(plan: StackPlan, seen: Observation) -> None:
     members = {pv.devno for pv in seen.lvm.pvs if pv.vg == spec.name}
     lost = [pv for pv in seen.lvm.pvs if pv.vg == spec.name and pv.devno not in seen.nodes]
     if lost and members & parts:
-        text = "%s: VG '%s' misses its PV %s [damaged]; plug its device in again, or %s"
-        plan.refusals += [text % (spec.name, spec.name, pv.uuid, volume_rules.RESTORE_GROUP) for pv in lost]
+        for missing in lost:
+            plan.refuse("VG '%s' misses its PV %s [damaged]; plug its device in again, or %s", spec.name, missing.uuid, volume_rules.RESTORE_GROUP)
     elif members - parts:
-        plan.refusals.append(
-            "%s: VG '%s' exists on other devices: %s; rename the stack"
-            % (spec.name, spec.name, ", ".join(pv.name for pv in seen.lvm.pvs if pv.vg == spec.name))
-        )
+        plan.refuse("VG '%s' exists on other devices: %s; rename the stack", spec.name, ", ".join(pv.name for pv in seen.lvm.pvs if pv.vg == spec.name))
     if plan.refusals:
         return
     if group and members == parts and len(parts) == len(plan.legs):
@@ -46,7 +43,7 @@ def plan_group(plan: StackPlan, seen: Observation) -> None:
                 plan.data_start = pv.data_start
         return
     if group:
-        plan.refusals.append("%s: VG '%s' holds %d of its %d PVs; it is never extended here" % (spec.name, spec.name, len(members & parts), len(plan.legs)))
+        plan.refuse("VG '%s' holds %d of its %d PVs; it is never extended here", spec.name, len(members & parts), len(plan.legs))
         return
     summary = "VG %s on %d PVs, extents of %s, data at %s" % (spec.name, len(paths), human(plan.extent), human(plan.data_start))
     plan.steps.append(volume_group_step(spec.name, paths, plan.extent, plan.data_start, summary))
@@ -59,14 +56,14 @@ def plan_volumes(plan: StackPlan, seen: Observation) -> None:
     wanted = {volume.name: volume_extents(plan, volume, extents) for volume in spec.volumes}
     for volume in spec.volumes:
         if not wanted[volume.name]:
-            plan.refusals.append("%s: volume '%s' would be smaller than one extent of %s on each leg" % (spec.name, volume.name, human(plan.extent)))
+            plan.refuse("volume '%s' would be smaller than one extent of %s on each leg", volume.name, human(plan.extent))
         elif wanted[volume.name] * plan.extent * len(plan.legs) < volume.kind.smallest:
-            text = "%s: volume '%s' would have %s, %s; wanted at least %s"
+            text = "volume '%s' would have %s, %s; wanted at least %s"
             comes_to = wanted[volume.name] * plan.extent * len(plan.legs)
-            plan.refusals.append(text % (spec.name, volume.name, human(comes_to), volume.kind.too_small, human(volume.kind.smallest)))
+            plan.refuse(text, volume.name, human(comes_to), volume.kind.too_small, human(volume.kind.smallest))
     if sum(wanted.values()) > extents:
         rows = ", ".join("%s %s" % (name, human(count * plan.extent * len(plan.legs))) for name, count in wanted.items())
-        plan.refusals.append("%s: the volumes want more than there is: %s; the VG has %s" % (spec.name, rows, human(extents * plan.extent * len(plan.legs))))
+        plan.refuse("the volumes want more than there is: %s; the VG has %s", rows, human(extents * plan.extent * len(plan.legs)))
     ours = {volume.name for volume in spec.volumes}
     others = sorted(lv.name for lv in seen.lvm.lvs if lv.vg == spec.name and lv.name not in ours)
     missing = [volume.name for volume in spec.volumes if seen.lv(spec.name, volume.name) is None]
@@ -76,12 +73,13 @@ def plan_volumes(plan: StackPlan, seen: Observation) -> None:
     shown = len(plan.refusals) > known
     if group and missing:
         for part in [leg.node for leg in plan.legs if leg.node]:
-            plan.refusals += ["%s: %s" % (spec.name, reason.words) for reason in volume_rules.free_reasons(seen, part)]
+            for reason in volume_rules.free_reasons(seen, part):
+                plan.refuse("%s", reason.words)
         want = sum(wanted[name] for name in missing) * plan.extent
         free, pv = min((sum(length for _start, length in one.free), one.name) for one in seen.lvm.pvs if one.vg == spec.name)
         if want > free and not shown:
-            text = "%s: what is to be made (%s) wants %s on PV %s, which has %s free; the VG holds what is not in the spec: %s; lvrename or remove that"
-            plan.refusals.append(text % (spec.name, ", ".join(missing), human(want), pv, human(free), ", ".join(others) or "nothing that is shown"))
+            text = "what is to be made (%s) wants %s on PV %s, which has %s free; the VG holds what is not in the spec: %s; lvrename or remove that"
+            plan.refuse(text, ", ".join(missing), human(want), pv, human(free), ", ".join(others) or "nothing that is shown")
     if plan.refusals:
         return
     for planned in plan.volumes:
@@ -93,7 +91,7 @@ def plan_volumes(plan: StackPlan, seen: Observation) -> None:
         summary = "LV %s/%s, %s %s" % (spec.name, planned.name, human(planned.size), spec.laid.of_volume(len(plan.legs), plan.stripe))
         plan.steps.append(_lv_step(plan, planned, False, summary))
     if others:
-        plan.warnings.append("%s: VG '%s' holds LVs that are not in the spec and are left alone: %s" % (spec.name, spec.name, ", ".join(others)))
+        plan.warn("VG '%s' holds LVs that are not in the spec and are left alone: %s", spec.name, ", ".join(others))
 
 
 def _check_map(plan: StackPlan, seen: Observation, title: str) -> None:
@@ -101,11 +99,11 @@ def _check_map(plan: StackPlan, seen: Observation, title: str) -> None:
     lying = {node.devno for leg in plan.legs for node in seen.tree(leg.devno)}
     for node in [node for node in seen.nodes.values() if node.title == title]:
         if node.devno in lying:
-            text = "%s: %s is on the devices of this stack, and LVM knows no such volume [damaged]; %s"
-            plan.refusals.append(text % (plan.spec.name, node.path, volume_rules.RESTORE_GROUP))
+            text = "%s is on the devices of this stack, and LVM knows no such volume [damaged]; %s"
+            plan.refuse(text, node.path, volume_rules.RESTORE_GROUP)
         else:
-            text = "%s: device-mapper has a map %s that is no volume of this stack [name]; take it down (dmsetup ls shows it), or rename the volume"
-            plan.refusals.append(text % (plan.spec.name, title))
+            text = "device-mapper has a map %s that is no volume of this stack [name]; take it down (dmsetup ls shows it), or rename the volume"
+            plan.refuse(text, title)
 
 
 def _lv_step(plan: StackPlan, planned: PlannedVolume, unfinished: bool, summary: str) -> Step:
@@ -129,7 +127,7 @@ def _check_lv(plan: StackPlan, planned: PlannedVolume, found: Lv) -> None:
         # lvcreate writes the metadata first and activates then (lv_manip.c, _lv_create_an_lv()): what a kill leaves in between is just this.
         plan.steps.append(_lv_step(plan, planned, True, "activate %s, which was left inactive; what is on it is planned then" % what))
     elif not found.active:
-        plan.refusals.append("%s: %s exists but is not active; run: lvchange -ay %s/%s" % (plan.spec.name, what, found.vg, found.name))
+        plan.refuse("%s exists but is not active; run: lvchange -ay %s/%s", what, found.vg, found.name)
     elif striped and found.stripe_bytes != plan.stripe:
         planned.stripe = found.stripe_bytes
 

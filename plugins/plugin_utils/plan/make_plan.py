@@ -40,7 +40,7 @@ def make_plan(stacks: Sequence[Stack], seen: Observation, through: str = "filesy
         try:
             _plan_stack(plan, devnos, seen, through)
         except PlumblineError as fault:
-            plan.refusals.append("%s: %s" % (plan.spec.name, fault.msg))
+            plan.refuse("%s", fault.msg)
             plan.refusals += fault.reasons
     step = plan_caches_of_stacks(plans, seen)
     packages = set(missing_packages(seen, stacks, through) + packages_of(seen, step_tools(seen, step) if step else []))
@@ -90,32 +90,31 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
 
 def _check_host(plan: StackPlan, seen: Observation) -> None:
     """Refuse what the last steps of this plan would fail by, when the tables are written already."""
-    name = plan.spec.name
     mounts = [mount for step in plan.steps if step["action"] == "mount" for mount in step["mounts"]]
     if seen.fstab_fault and any(change.startswith("fstab") for mount in mounts for change in mount["changes"]):
-        plan.refusals.append("%s: /etc/fstab could not be written: %s; mend that first" % (name, seen.fstab_fault))
+        plan.refuse("/etc/fstab could not be written: %s; mend that first", seen.fstab_fault)
     for mount in mounts:
         state = seen.directories.get(mount["path"])
         inside = any(mount["path"].startswith(other + "/") for other in plan.host_mounts)
         if state and state.read_only and not inside:
-            text = "%s: mount point %s could not be made: %s is on a filesystem that is mounted read-only; make it there yourself, or name another"
-            plan.refusals.append(text % (name, mount["path"], state.read_only))
+            text = "mount point %s could not be made: %s is on a filesystem that is mounted read-only; make it there yourself, or name another"
+            plan.refuse(text, mount["path"], state.read_only)
     for kind in sorted({volume.kind.name for volume in plan.spec.volumes}):
         _check_kernel(plan, seen, kind, ("mount",))
     if seen.timer_fault and any(step.get("enable_fstrim_timer") for step in plan.steps):
-        plan.refusals.append("%s: fstrim.timer could not be enabled: %s; mend that, or set discard: none on the volumes" % (name, seen.timer_fault))
+        plan.refuse("fstrim.timer could not be enabled: %s; mend that, or set discard: none on the volumes", seen.timer_fault)
     for volume in [volume for volume in plan.spec.volumes if volume.name in {mount["volume"] for mount in mounts}]:
         asked = {**contexts_of(volume.mount_options), "selinux_context": volume.selinux_context}
         for option, context in asked.items():
             if option != "selinux_context" and not seen.selinux:
-                text = "%s: volume '%s': mount option '%s' wants SELinux, which this host does not run; take it out, or set selinux_context instead"
-                plan.refusals.append(text % (name, volume.name, option))
+                text = "volume '%s': mount option '%s' wants SELinux, which this host does not run; take it out, or set selinux_context instead"
+                plan.refuse(text, volume.name, option)
             elif context in seen.strange_contexts:
-                text = "%s: volume '%s': the SELinux policy of this host knows no context %s; correct %s, or install the policy that has it"
-                plan.refusals.append(text % (name, volume.name, context, option.partition("=")[0]))
+                text = "volume '%s': the SELinux policy of this host knows no context %s; correct %s, or install the policy that has it"
+                plan.refuse(text, volume.name, context, option.partition("=")[0])
 
 
 def _check_kernel(plan: StackPlan, seen: Observation, word: str, actions: Sequence[str]) -> None:
-    text = "%s: the running kernel has not loaded %s, and its modules are gone: was another kernel installed since? Boot that, and run again"
+    text = "the running kernel has not loaded %s, and its modules are gone: was another kernel installed since? Boot that, and run again"
     if word in seen.kernel_lacks and any(step["action"] in actions for step in plan.steps):
-        plan.refusals.append(text % (plan.spec.name, word))
+        plan.refuse(text, word)

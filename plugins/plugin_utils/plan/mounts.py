@@ -30,8 +30,8 @@ def _check_uuid(plan: StackPlan, seen: Observation, volume: Volume, node: Node |
     """A copy of this volume's filesystem elsewhere: fstab names the volume by its UUID, so that the copy would be mounted. Snapshots yield to the volume."""
     other = seen.nodes.get(seen.led_to.get(BY_UUID + identifier, ""))
     if other and (node is None or (other.devno != node.devno and not seen.mounted(node.devno))):
-        text = "%s: volume '%s': %s has a filesystem with this volume's UUID %s [identity]; take that copy away, or give it another UUID (%s)"
-        plan.refusals.append(text % (plan.spec.name, volume.name, other.path, identifier, volume.kind.new_uuid))
+        text = "volume '%s': %s has a filesystem with this volume's UUID %s [identity]; take that copy away, or give it another UUID (%s)"
+        plan.refuse(text, volume.name, other.path, identifier, volume.kind.new_uuid)
 
 
 def judge_mounts(plan: StackPlan, seen: Observation) -> None:
@@ -129,30 +129,30 @@ def drop_in_files(stacks: Iterable[Stack]) -> list[str]:
 
 def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Node | None, identifier: str) -> None:
     """Refuse a mount point that is somebody else's, and an owner that the host does not know."""
-    name, path = plan.spec.name, volume.mount
+    path = volume.mount
     own = node.devno if node else ""
     mounted_there = any((mount.here, mount.devno, mount.target, mount.root) == (True, own, path, "/") for mount in seen.mounts)
     for mount in seen.mounts:
         if mount.here and mount.target == path and mount.devno != own:
             device = seen.nodes[mount.devno].path if mount.devno in seen.nodes else mount.devno
-            plan.refusals.append("%s: %s is the mount point of %s [mounted]; name another for volume '%s'" % (name, path, device, volume.name))
+            plan.refuse("%s is the mount point of %s [mounted]; name another for volume '%s'", path, device, volume.name)
         if mount.here and own and mount.devno == own and (mount.target, mount.root) != (path, "/"):
             if not mounted_there:  # else it is seen there as well, by a bind mount
                 what = "" if mount.root == "/" else "'s directory %s" % mount.root
-                plan.refusals.append("%s: volume '%s'%s is mounted on %s; wanted %s; unmount it first" % (name, volume.name, what, mount.target, path))
+                plan.refuse("volume '%s'%s is mounted on %s; wanted %s; unmount it first", volume.name, what, mount.target, path)
         elif mount.here and own and mount.devno == own:
             if path in seen.covers:
-                text = "%s: volume '%s' is mounted on %s, and %s is mounted over it [covered]: what is written there does not reach the volume; unmount that"
-                plan.refusals.append(text % (name, volume.name, path, seen.covers[path]))
+                text = "volume '%s' is mounted on %s, and %s is mounted over it [covered]: what is written there does not reach the volume; unmount that"
+                plan.refuse(text, volume.name, path, seen.covers[path])
             for found, wanted in volume.kind.options.wants_unmount(volume.mount_options, mount.options):
-                words = (name, volume.name, path, found, wanted, volume.kind.options.unmount_first % path)
-                plan.refusals.append("%s: volume '%s' is mounted on %s with %s; wanted %s; %s" % words)
+                hint = volume.kind.options.unmount_first % path
+                plan.refuse("volume '%s' is mounted on %s with %s; wanted %s; %s", volume.name, path, found, wanted, hint)
     for entry in seen.fstab:
         if entry.target == path and entry.spec != "UUID=" + identifier:
-            plan.refusals.append("%s: fstab has %s for %s already; wanted UUID=%s; take that line out first" % (name, entry.spec, path, identifier))
+            plan.refuse("fstab has %s for %s already; wanted UUID=%s; take that line out first", entry.spec, path, identifier)
         elif entry.spec == "UUID=" + identifier and entry.target not in (path, "none"):
-            text = "%s: fstab mounts volume '%s' on %s as well, and the spec has %s: it would be on both after a boot; take out the line that is not wanted"
-            plan.warnings.append(text % (name, volume.name, entry.target, path))
+            text = "fstab mounts volume '%s' on %s as well, and the spec has %s: it would be on both after a boot; take out the line that is not wanted"
+            plan.warn(text, volume.name, entry.target, path)
     state = seen.directories.get(path)
     targets = [mount.target for mount in seen.mounts if mount.here]
     mounted = path in targets
@@ -161,23 +161,23 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Node 
     if fault:
         inside = [part.path for part in way if part.path in roots]
         hint = "; or name it right in that volume's root, such as %s" % posixpath.join(inside[-1], posixpath.basename(path)) if inside else ""
-        plan.refusals.append("%s: mount point %s is not safe: %s%s [mount_point]" % (name, path, fault, hint))
+        plan.refuse("mount point %s is not safe: %s%s [mount_point]", path, fault, hint)
     if state and state.fault:
         remedy = "look at the kernel's log and at what lies there, and run again"
-        plan.refusals.append("%s: mount point %s could not be read: %s [unreadable]; %s" % (name, path, state.fault, remedy))
+        plan.refuse("mount point %s could not be read: %s [unreadable]; %s", path, state.fault, remedy)
     elif state and state.exists and not mounted:
         if not state.is_directory:
             what = "a symbolic link to %s" % state.symlink if state.symlink else "no directory"
-            plan.refusals.append("%s: mount point %s is %s; wanted an empty directory or nothing" % (name, path, what))
+            plan.refuse("mount point %s is %s; wanted an empty directory or nothing", path, what)
         elif state.other:  # of one that has no block device of its own: NFS, tmpfs, btrfs, ZFS
-            plan.refusals.append("%s: mount point %s is the root of another filesystem [mounted]; unmount it, or name another" % (name, path))
+            plan.refuse("mount point %s is the root of another filesystem [mounted]; unmount it, or name another", path)
         elif state.entries:
-            plan.refusals.append("%s: mount point %s holds %d entries, which the mount would hide; empty it or name another" % (name, path, state.entries))
+            plan.refuse("mount point %s holds %d entries, which the mount would hide; empty it or name another", path, state.entries)
         elif way and not fault and owner_fault(path, state.owner, way[-1]):
-            plan.refusals.append("%s: mount point %s is not safe: %s [mount_point]" % (name, path, owner_fault(path, state.owner, way[-1])))
+            plan.refuse("mount point %s is not safe: %s [mount_point]", path, owner_fault(path, state.owner, way[-1]))
     for what, word, known in (("owner", volume.owner, seen.users), ("group", volume.group, seen.groups)):
         if word and word not in known:
-            plan.refusals.append("%s: %s '%s' of volume '%s' is not known to this host; create it first" % (name, what, word, volume.name))
+            plan.refuse("%s '%s' of volume '%s' is not known to this host; create it first", what, word, volume.name)
 
 
 def _way_to(plan: StackPlan, seen: Observation, path: str) -> tuple[list[Part], set[str]]:
@@ -204,8 +204,8 @@ def _check_no_mount(plan: StackPlan, seen: Observation, volume: Volume, node: No
     words = ["it is mounted on %s" % mount.target for mount in seen.mounts if mount.here and mount.devno == node.devno]
     words += ["fstab mounts it on %s" % entry.target for entry in seen.fstab if entry.spec == "UUID=" + found.uuid]
     if words:
-        text = "%s: volume '%s' has no mount in the spec, and %s; that is left alone: unmount it and take the line out, or give the volume its mount"
-        plan.warnings.append(text % (plan.spec.name, volume.name, ", ".join(words)))
+        text = "volume '%s' has no mount in the spec, and %s; that is left alone: unmount it and take the line out, or give the volume its mount"
+        plan.warn(text, volume.name, ", ".join(words))
 
 
 def _mount_changes(seen: Observation, volume: Volume, node: Node | None, wanted: MountPoint) -> list[str]:

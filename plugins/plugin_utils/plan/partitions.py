@@ -110,10 +110,10 @@ def plan_partitions(plan: StackPlan, seen: Observation) -> None:
         leg.discards = spec.discard and node.discard_max > 0 and not leg.doubts and not leg.entry
         missing = without_discards(node) if spec.discard and not leg.entry else None
         if missing:
-            plan.warnings.append("%s: the stack is built, and %s" % (spec.name, missing.text))
+            plan.warn("the stack is built, and %s", missing.text)
         wanted.append(_carry_on(plan, seen, leg, device) if leg.doubts or leg.entry else device)
     if len(plan.legs) > 1 and len({leg.index for leg in plan.legs}) < len(plan.legs):
-        plan.refusals.append("%s: two legs carry the same partition name; one is perhaps a copy of the other" % spec.name)
+        plan.refuse("two legs carry the same partition name; one is perhaps a copy of the other")
     if wanted:
         erased = ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if leg.erase)
         names = ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if not leg.node)
@@ -166,13 +166,12 @@ def _check_partition(plan: StackPlan, leg: Leg, node: Node) -> None:
             "%s (%d bytes), by size and reserve" % (human(leg.size), leg.size),
         )
     elif leg.node and leg.node.size != leg.entry.size:
-        text = "%s: the kernel shows partition %s with %d bytes, and its table says %d [stale]; let it read the table again: blockdev --rereadpt %s"
-        plan.refusals.append(text % (plan.spec.name, leg.node.name, leg.node.size, leg.entry.size, node.path))
+        text = "the kernel shows partition %s with %d bytes, and its table says %d [stale]; let it read the table again: blockdev --rereadpt %s"
+        plan.refuse(text, leg.node.name, leg.node.size, leg.entry.size, node.path)
     wanted_type, what = (TYPE_LVM, "LVM") if plan.spec.grouped else (TYPE_LINUX, "Linux filesystem")
     if leg.entry.type.upper() != wanted_type.upper():
-        text = "%s: partition '%s' on %s has the type %s; wanted %s (%s), by sfdisk --part-type %s %d %s"
-        words = (plan.spec.name, leg.entry.name, node.name, leg.entry.type, wanted_type, what, node.path, leg.entry.number, wanted_type)
-        plan.warnings.append(text % words)
+        text = "partition '%s' on %s has the type %s; wanted %s (%s), by sfdisk --part-type %s %d %s"
+        plan.warn(text, leg.entry.name, node.name, leg.entry.type, wanted_type, what, node.path, leg.entry.number, wanted_type)
     leg.start = leg.entry.start
 
 
@@ -182,8 +181,8 @@ def _check_guid(plan: StackPlan, seen: Observation, leg: Leg) -> None:
     path = part_path(leg, plan.spec.name, node.identity.key)
     other = seen.nodes.get(seen.led_to.get(path, ""))
     if other and other.parent != leg.devno:
-        text = "%s: %s leads to %s, which is not on device %s [identity]: a copy of ours; take that disk away, or give it other GUIDs (sgdisk -G)"
-        plan.refusals.append(text % (plan.spec.name, path, other.name, node.name))
+        text = "%s leads to %s, which is not on device %s [identity]: a copy of ours; take that disk away, or give it other GUIDs (sgdisk -G)"
+        plan.refuse(text, path, other.name, node.name)
 
 
 def leg_extents(plan: StackPlan) -> int:

@@ -101,6 +101,13 @@ class StackPlan:
     host_mounts: Mapping[str, Volume] = field(default_factory=dict)  # the mount points of all stacks
     planned: list[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer
 
+    def refuse(self, text: str, *values: object) -> None:
+        """A reason against the stack, with values in its text as % puts them there."""
+        self.refusals.append("%s: %s" % (self.spec.name, text % values))
+
+    def warn(self, text: str, *values: object) -> None:
+        self.warnings.append("%s: %s" % (self.spec.name, text % values))
+
 
 @dataclass
 class Plan:

@@ -20,24 +20,26 @@ def not_kept(plan: StackPlan, seen: Observation) -> list[str]:
 
 def refuse(plan: StackPlan, seen: Observation, leg: Leg, reasons: Sequence[Reason]) -> None:
     """Refuse a leg for these reasons, if there are any, and say what would free it, if anything does."""
-    name, device = plan.spec.name, name_device(seen, leg.devno)
-    plan.refusals += ["%s: %s" % (name, reason.line(device)) for reason in reasons]
+    for reason in reasons:
+        plan.refuse("%s", reason.line(name_device(seen, leg.devno)))
     offer_erase(plan, seen, [leg] if reasons else [])
 
 
 def refuse_contents(plan: StackPlan, seen: Observation, legs: Sequence[Leg], reasons: Sequence[Reason]) -> None:
     """The same for a partition or a volume of ours on these *legs*; the reasons name it."""
-    plan.refusals += ["%s: %s" % (plan.spec.name, reason.words) for reason in reasons]
+    for reason in reasons:
+        plan.refuse("%s", reason.words)
     offer_erase(plan, seen, legs if reasons else [])
     for leg in legs if reasons else []:
-        plan.refusals += ["%s: %s" % (plan.spec.name, reason.line(name_device(seen, leg.devno))) for reason in leg.misfit]
+        for reason in leg.misfit:
+            plan.refuse("%s", reason.line(name_device(seen, leg.devno)))
 
 
 def offer_erase(plan: StackPlan, seen: Observation, legs: Sequence[Leg]) -> None:
     for leg in legs:
         offered = judge_erase.offer(seen, leg.devno, not_kept(plan, seen))
         if offered:
-            plan.refusals.append("%s: %s: %s [erase]" % (plan.spec.name, name_device(seen, leg.devno), offered))
+            plan.refuse("%s: %s [erase]", name_device(seen, leg.devno), offered)
 
 
 def name_device(seen: Observation, devno: str) -> str:
@@ -45,4 +47,4 @@ def name_device(seen: Observation, devno: str) -> str:
 
 
 def refuse_rebuild(plan: StackPlan, what: str, found: str, wanted: str) -> None:
-    plan.refusals.append("%s: %s has %s; wanted %s; this can only be rebuilt, which is never done here" % (plan.spec.name, what, found, wanted))
+    plan.refuse("%s has %s; wanted %s; this can only be rebuilt, which is never done here", what, found, wanted)

@@ -122,4 +122,5 @@ def judge_reserves(plan: StackPlan, seen: Observation) -> None:
         finding = Finding(level, "reserve", ", ".join(names), has, wanted + left_alone, "reserve")
         plan.findings.append(finding)
         plan.notes.append("%s: %s" % (plan.spec.name, finding.text))
-        plan.warnings += ["%s: %s" % (plan.spec.name, finding.text)] if level == WARNING else []
+        if level == WARNING:
+            plan.warn("%s", finding.text)

@@ -87,5 +87,6 @@ def plan_caches_of_stacks(plans: Sequence[StackPlan], seen: Observation) -> dict
     ]
     step, refusals = plan_caches(seen, wishes)
     for plan in plans:
-        plan.refusals += ["%s: %s" % (plan.spec.name, reason) for reason in refusals.get(plan.spec.name, [])]
+        for reason in refusals.get(plan.spec.name, []):
+            plan.refuse("%s", reason)
     return step
