@@ -147,7 +147,6 @@ def _named_in_ends(seen: Observation, devno: str, stack: str) -> bool:
 
 def choose_erased(plan: StackPlan, seen: Observation) -> None:
     """The legs that are erased first: foreign, and named by their serial with the digest of just what they carry."""
-
     serials = sorted({seen.nodes[leg.devno].identity.serial for leg in plan.legs})
     for wish in plan.spec.erase:
         if wish.serial not in serials:
