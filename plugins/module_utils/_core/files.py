@@ -174,6 +174,23 @@ def read_root_file(path: str) -> Optional[str]:
         return handle.read()
 
 
+def read_own(path: str, most: int) -> bytes:
+    """The bytes of a file that we alone may write, at most so many. Raises OSError that says what else it is; follows no link, waits for nobody."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(fd, "rb") as handle:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", path)
+        if found.st_uid != os.geteuid():
+            raise OSError(errno.EACCES, "it is owned by user %d" % found.st_uid, path)
+        if found.st_mode & 0o022:
+            raise OSError(errno.EACCES, "others may write to it", path)
+        raw = handle.read(most + 1)
+    if len(raw) > most:
+        raise OSError(errno.EFBIG, "it is longer than %d bytes" % most, path)
+    return raw
+
+
 def read_json(path: str) -> Any:
     try:
         with open(path, encoding="utf-8") as handle:

@@ -15,7 +15,7 @@ import uuid
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import lock
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import lock, read_own
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.lease import (
     GRACE_SECONDS,
     MAX_BYTES,
@@ -135,24 +135,11 @@ def _locked() -> Iterator[None]:
 def _load() -> Optional[Lease]:
     """The lease that is there. Raises PlumblineError for a file that is none: nobody but us writes here, and by rename."""
     try:
-        fd = os.open(path(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        raw = read_own(path(), MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as fault:
         raise PlumblineError(_UNREADABLE % (path(), fault.strerror or fault)) from fault
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise PlumblineError(_UNREADABLE % (path(), "it is no regular file"))
-        if found.st_uid != os.geteuid():
-            raise PlumblineError(_UNREADABLE % (path(), "it is owned by user %d" % found.st_uid))
-        raw = os.read(fd, MAX_BYTES + 1)
-    except OSError as fault:
-        raise PlumblineError(_UNREADABLE % (path(), fault.strerror or fault)) from fault
-    finally:
-        os.close(fd)
-    if len(raw) > MAX_BYTES:
-        raise PlumblineError(_UNREADABLE % (path(), "it is longer than %d bytes" % MAX_BYTES))
     try:
         return parse_lease(raw.decode("utf-8"))
     except ValueError as fault:  # of json and of utf-8 as well

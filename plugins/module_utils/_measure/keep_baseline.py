@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import stat
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import replace_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import read_own, replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
 
 FORMAT = 1
@@ -97,18 +96,12 @@ def differing_parameters(raw: Raw, parameters: Mapping[str, Any]) -> List[str]:
 def load_baseline(path: str) -> Baseline:
     """The stored baseline; an empty one where there is no file. A file that others may write proves nothing, and is refused."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        text = read_own(path, _LARGEST).decode("utf-8", "replace")
     except FileNotFoundError:
         return Baseline()
     except OSError as fault:
-        raise PlumblineError("baseline %s could not be opened: %s" % (path, fault.strerror or fault)) from fault
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022 or found.st_size > _LARGEST:
-            raise PlumblineError("baseline %s: wanted a file of root's that nobody else may write, of at most %s" % (path, human(_LARGEST)))
-        text = os.read(fd, _LARGEST).decode("utf-8", "replace")
-    finally:
-        os.close(fd)
+        words = "baseline %s: %s; wanted a file of root's that nobody else may write, of at most %s"
+        raise PlumblineError(words % (path, fault.strerror or fault, human(_LARGEST))) from fault
     return parse_baseline(text, path)
 
 

@@ -11,6 +11,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import make_private, read_json, read_root_file, remove_file, replace_file, write_json
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.systemd import reload_units, systemctl
 from ansible_collections.plumbline.ssd.plugins.module_utils._monitor import unit_files
 
 RECORD = "/var/lib/plumbline/monitor/files.json"  # what was written where; "before": smartd.conf as it was
@@ -145,7 +146,7 @@ def _forget() -> None:
 
 def _tell_timer(run: Runner, stale: Mapping[str, Optional[str]], texts: Mapping[str, str], active: bool, warnings: List[str]) -> None:
     if {unit_files.SERVICE, unit_files.TIMER} & set(stale):
-        must_succeed(run(["systemctl", "daemon-reload"]), "systemd could not read its units again")
+        reload_units(run)
     if unit_files.TIMER in texts and (unit_files.TIMER in stale or not active):
         must_succeed(run(["systemctl", "enable", "--quiet", unit_files.UNITS[0]]), "the timer of the monitor could not be enabled")
         must_succeed(run(["systemctl", "restart", "--quiet", unit_files.UNITS[0]]), "the timer of the monitor could not be started")
@@ -167,18 +168,18 @@ def _tell_smartd(run: Runner, record: _Record, watching: bool, first: bool, warn
         return record
     if not watching:
         if record.started:
-            run(["systemctl", "stop", "--quiet", unit])
+            systemctl(run, "stop", "--quiet", unit)
         else:
-            run(["systemctl", "try-restart", "--quiet", unit])  # without a configuration it does not start
+            systemctl(run, "try-restart", "--quiet", unit)  # without a configuration it does not start
         if record.enabled:
-            must_succeed(run(["systemctl", "disable", "--quiet", record.enabled]), "smartd could not be disabled")
+            systemctl(run, "disable", "--quiet", record.enabled, fault="smartd could not be disabled")
         return record._replace(enabled="", started=False)
     if first:
         record = record._replace(started=not _is_active(run, unit))
-    if run(["systemctl", "is-enabled", "--quiet", unit])[0]:
-        must_succeed(run(["systemctl", "enable", "--quiet", unit]), "smartd could not be enabled")
+    if systemctl(run, "is-enabled", "--quiet", unit)[0]:
+        systemctl(run, "enable", "--quiet", unit, fault="smartd could not be enabled")
         record = record._replace(enabled=unit)
-    must_succeed(run(["systemctl", "restart", "--quiet", unit]), "smartd could not be started with its new configuration")
+    systemctl(run, "restart", "--quiet", unit, fault="smartd could not be started with its new configuration")
     if not _is_active(run, unit):
         warnings.append("%s does not run: a condition of its unit is not met on this host (systemctl status %s)" % (unit, unit))
     return record
@@ -199,7 +200,7 @@ def check_not_masked() -> None:
 
 
 def _is_active(run: Runner, unit: str) -> bool:
-    return run(["systemctl", "is-active", "--quiet", unit])[0] == 0
+    return systemctl(run, "is-active", "--quiet", unit)[0] == 0
 
 
 def _stop(run: Runner) -> None:

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
 from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import make_private, replace_file
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import make_private, read_own, replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.drive_health import Health, Reading
 
@@ -89,14 +87,9 @@ def compare_readings(drive: Health, readings: Sequence[Reading], now: int) -> Ke
 def load_readings(key: str) -> Tuple[Reading, ...]:
     """What is kept of a drive; nothing where there is no file, or one that others may write."""
     try:
-        fd = os.open(path_of_drive(key), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        return parse_readings(read_own(path_of_drive(key), MAX_BYTES).decode("utf-8", "replace"))
     except OSError:
         return ()
-    with os.fdopen(fd, "rb") as handle:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-            return ()
-        return parse_readings(handle.read(MAX_BYTES).decode("utf-8", "replace"))
 
 
 def save_reading(key: str, kept: Sequence[Reading], drive: Health, now: int) -> None:

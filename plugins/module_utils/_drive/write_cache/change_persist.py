@@ -9,6 +9,7 @@ from typing import Mapping, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import make_private, replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.systemd import reload_units, systemctl
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache import kept_paths, persist_files, read_keeping
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.read_keeping import read_file, starts_at_boot
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.read_persisted import differing
@@ -62,14 +63,14 @@ def _write(texts: Mapping[str, str]) -> None:
 def _enable(run: Runner, stale: Mapping[str, str]) -> None:
     """The service that is new or changed is read, and starts with the next boot. The drives of now are set already."""
     if read_keeping.has_systemd() and (kept_paths.SERVICE in stale or not starts_at_boot()):
-        must_succeed(run(["systemctl", "enable", "--quiet", kept_paths.UNIT]), "the service that sets the write caches at boot could not be enabled")
+        systemctl(run, "enable", "--quiet", kept_paths.UNIT, fault="the service that sets the write caches at boot could not be enabled")
 
 
 def _disable(run: Runner) -> None:
     """What `systemctl disable --now` does, also where the unit's file is gone, over which systemctl would stumble."""
     if read_keeping.has_systemd() and os.path.lexists(kept_paths.SERVICE):
-        must_succeed(run(["systemctl", "stop", "--quiet", kept_paths.UNIT]), "%s could not be stopped" % kept_paths.UNIT)
-        run(["systemctl", "reset-failed", "--quiet", kept_paths.UNIT])  # or systemd goes on showing a unit that is gone
+        systemctl(run, "stop", "--quiet", kept_paths.UNIT, fault="%s could not be stopped" % kept_paths.UNIT)
+        systemctl(run, "reset-failed", "--quiet", kept_paths.UNIT)  # or systemd goes on showing a unit that is gone
     _unlink(kept_paths.WANTS)
 
 
@@ -78,11 +79,11 @@ def retire_timer(run: Runner) -> None:
     if not has_timer():
         return
     if read_keeping.has_systemd():
-        stopped = run(["systemctl", "stop", "--quiet", kept_paths.TIMER_UNIT])
+        stopped = systemctl(run, "stop", "--quiet", kept_paths.TIMER_UNIT)
         if stopped[0] != _NOT_LOADED:
             must_succeed(stopped, "the timer of an earlier release could not be stopped; nothing was set")
-        run(["systemctl", "stop", "--quiet", kept_paths.UNIT])  # a run that it began
-        run(["systemctl", "reset-failed", "--quiet", kept_paths.TIMER_UNIT])
+        systemctl(run, "stop", "--quiet", kept_paths.UNIT)  # a run that it began
+        systemctl(run, "reset-failed", "--quiet", kept_paths.TIMER_UNIT)
     _unlink(kept_paths.TIMER_WANTS)
     _unlink(kept_paths.TIMER)
     _reload(run)
@@ -95,7 +96,7 @@ def has_timer() -> bool:
 
 def _reload(run: Runner) -> None:
     if read_keeping.has_systemd():
-        must_succeed(run(["systemctl", "daemon-reload"]), "systemd could not read its units again")
+        reload_units(run)
 
 
 def _unlink(path: str) -> None:

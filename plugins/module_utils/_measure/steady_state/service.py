@@ -19,6 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import r
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.interpreter import root_interpreter
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.keep_lease import Run, release, take
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.systemd import systemctl
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import slug
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.write_program_archive import program_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.read_health import find_disks
@@ -133,7 +134,7 @@ def find_run(run: Runner, name: str) -> KeptRun:
 
 def _is_active(run: Runner, name: str) -> bool:
     """Also between a kill and the start by systemd that follows it."""
-    return run(["systemctl", "is-active", unit_of(name)])[1].strip() in _ACTIVE
+    return systemctl(run, "is-active", unit_of(name))[1].strip() in _ACTIVE
 
 
 def new_mark() -> str:
@@ -216,7 +217,7 @@ def end_run(run: Runner, kept: KeptRun) -> bool:
 
 def _stop_unit(run: Runner, name: str) -> bool:
     """Returns whether there was a unit to stop: the run may have ended by itself since it was looked at."""
-    result = run(["systemctl", "stop", "--quiet", unit_of(name)])
+    result = systemctl(run, "stop", "--quiet", unit_of(name))
     if result[0] == _NOT_LOADED:
         return False
     must_succeed(result, "the run could not be stopped")

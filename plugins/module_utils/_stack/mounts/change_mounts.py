@@ -18,7 +18,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import replace_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, Starter, must_succeed
-from ansible_collections.plumbline.ssd.plugins.module_utils._core.systemd import unit_name
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.systemd import systemctl, unit_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import MountOptions
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts import change_mount_point
@@ -142,7 +142,7 @@ def _take_back(run: Runner, before: str, after: str, mounted: Sequence[Mapping[s
     if before != after and _read_file(_FSTAB) == after:
         _replace(_FSTAB, edit_fstab(before, mounted))
         if os.path.isdir("/run/systemd/system"):
-            run(["systemctl", "daemon-reload"])  # what is told is the mount that failed, whatever becomes of this
+            systemctl(run, "daemon-reload")  # what is told is the mount that failed, whatever becomes of this
 
 
 def _unread(paths: Sequence[str], drop_ins: Mapping[str, str]) -> bool:
@@ -209,8 +209,8 @@ def _tell_systemd(run: Runner, start: Starter, changed: bool, enable_timer: bool
         return lambda: None
     if enable_timer:
         # Enabled last, since that is what the next plan looks at: ended between the two, it is done again.
-        must_succeed(run(["systemctl", "start", "--quiet", "fstrim.timer"]), _TIMER_FAULT)
-        must_succeed(run(["systemctl", "enable", "--no-reload", "--quiet", "fstrim.timer"]), _TIMER_FAULT)
+        systemctl(run, "start", "--quiet", "fstrim.timer", fault=_TIMER_FAULT)
+        systemctl(run, "enable", "--no-reload", "--quiet", "fstrim.timer", fault=_TIMER_FAULT)
     wait = start(["systemctl", "daemon-reload"])
     done: List[bool] = []
 
