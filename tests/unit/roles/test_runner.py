@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
-from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_records import make_record
+from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.fleet_records import make_answer, make_record
 from ansible_collections.plumbline.ssd.tests.unit.roles import plays
 
 pytestmark = pytest.mark.skipif(not shutil.which("ansible-runner"), reason="ansible-runner is not here")
@@ -60,7 +60,7 @@ def artifacts(home):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     place = tmp_path_factory.mktemp("runner")
-    plays.prepare(place, {name: {"audit": [answer(name, kind)]} for name, kind in HOSTS.items()})
+    plays.prepare(place, {name: {"audit": [make_answer(name, kind, name)]} for name, kind in HOSTS.items()})
     return place
 
 

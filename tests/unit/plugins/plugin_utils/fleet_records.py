@@ -12,14 +12,17 @@ import random
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Segment
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import PCIE, Link, LinkEnd
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.packing import pack
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import worst
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.drive_health import Source
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.report import Known, health_result
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.keeping import Keeping
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share import Found, Share, judge_share, throughput_as_dict
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.report import figures
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.rows import ROWS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.samples import Samples
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.trim.verdict import VERDICTS, DriveSeen, judge_drive
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.storage_reading import PlanAnswer, StorageReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import tops, view
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.device_table import device_result
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
@@ -53,15 +56,7 @@ def make_record(name: str, kind: str, seed: str) -> dict[str, object]:
     record: dict[str, object] = {"host": name, "time": "2026-03-01T12:00:00Z"}
     if kind == "unreachable":
         return {**record, "unreachable": "Failed to connect to the host via ssh: no route to host"}
-    model = dice.choice(HEALTHY)
-    host = Host()
-    limits = Limits(512, 4096, 4096, 0, 0)
-    disks = host.pair(dice.choice((2, 2, 2, 4)), size=800 * GIB, limits=limits, model=smart.model_of(smart.record(model)), rotational=kind == "no_ssd")
-    for number, disk in enumerate(disks):
-        width = 2 if kind == "slow_link" and not number else 4
-        ends = LinkEnd(f"0000:00:1d.{number}", 8000, 4), LinkEnd(f"0000:{number + 1:02x}:00.0", 8000, 4)
-        host.seen.drive_links[disk] = (Link(PCIE, *ends, 8000, width),)
-    _build(host, disks, kind)
+    host, disks, model = _make_host(kind, dice)
     views = [] if kind == "no_ssd" else [view(host.seen, devno) for devno in tops(host.seen, None)]
     record["device_info"] = {"changed": False, "devices": device_result(host.seen)["devices"]}
     record["stack_info"] = {
@@ -86,6 +81,28 @@ def make_record(name: str, kind: str, seed: str) -> dict[str, object]:
         plan = make_plan(spec(host, disks), host.seen)
         record["stack_plan"] = {"changed": True, "steps": [dict(step) for step in plan.steps], "stacks": [], "findings": []}
     return record
+
+
+def make_answer(name: str, kind: str, seed: str) -> dict[str, object]:
+    """What the module audit returns from the same host."""
+    dice = random.Random(f"{seed}/{name}/{kind}")
+    host, disks, model = _make_host(kind, dice)
+    reading = StorageReading(host.seen, {}, {}, Keeping({}, True, ()), _NOW)
+    return {"drive_health": _health(host, disks, model, kind, dice), "storage": {"answer": pack(PlanAnswer(reading, "", {}))}}
+
+
+def _make_host(kind: str, dice: random.Random) -> tuple[Host, list[str], str]:
+    """(the host, its disks, the model of its drives)."""
+    model = dice.choice(HEALTHY)
+    host = Host()
+    limits = Limits(512, 4096, 4096, 0, 0)
+    disks = host.pair(dice.choice((2, 2, 2, 4)), size=800 * GIB, limits=limits, model=smart.model_of(smart.record(model)), rotational=kind == "no_ssd")
+    for number, disk in enumerate(disks):
+        width = 2 if kind == "slow_link" and not number else 4
+        ends = LinkEnd(f"0000:00:1d.{number}", 8000, 4), LinkEnd(f"0000:{number + 1:02x}:00.0", 8000, 4)
+        host.seen.drive_links[disk] = (Link(PCIE, *ends, 8000, width),)
+    _build(host, disks, kind)
+    return host, disks, model
 
 
 def _build(host: Host, disks: list[str], kind: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.plumbline.ssd.plugins import module_utils
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health import health_rules
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils import fleet_report, plan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS, check_of, todo_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import read_record
@@ -39,7 +40,7 @@ GIVEN = [
     for rule in rules_of(node)
 ]  # fmt: skip
 # The rule of a variable that is set by a condition: see _of_measured().
-CHOSEN = {"rule": {"trim_failed", "measured"}}
+CHOSEN = {"rule": {"trim_failed", "measured"}, "kind.stripe_rule": {kind.stripe_rule for kind in FILESYSTEMS.values()}}
 
 
 def all_rules():
