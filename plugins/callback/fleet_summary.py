@@ -11,9 +11,9 @@ type: aggregate
 short_description: What a run over many hosts came to, in ten lines
 version_added: 0.1.0
 description:
-  - At the end of a playbook that planned storage, prints how many hosts are as asked, changed, failed or unreachable, and then what is wrong, worst
+  - At the end of a playbook that planned storage, prints how many hosts are as specified, changed, failed or unreachable, and then what is wrong, worst
     first. What is wrong with several hosts in the same way is one line.
-  - With C(show) set to V(summary) in C(plumbline_verify), a host that is as asked prints nothing else.
+  - With C(show) set to V(summary) in C(plumbline_verify), a host in the desired state prints nothing else.
 requirements:
   - It has to be enabled, for example by C(callbacks_enabled = plumbline.ssd.fleet_summary) in C(ansible.cfg).
 seealso:

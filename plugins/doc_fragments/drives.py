@@ -76,7 +76,7 @@ options:
     description:
       - Drives whose health is not read and not judged, each with a reason. An entry has exactly one of C(device), C(serial) and C(model). A
         drive of the kernel's own is sent no command.
-      - A drive that is left out is told in each report with the reason, as a finding of the level V(info). An entry that fits no drive is told
+      - A drive that is left out is shown in each report with the reason, as a finding of the level V(info). An entry that fits no drive is reported
         as well, a C(device) or a C(serial) with the level V(warning).
     type: list
     elements: dict

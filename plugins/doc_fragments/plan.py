@@ -70,7 +70,7 @@ options:
       - Give this option, for example as V({}), if you are going to carry out the steps. If steps remain, the module takes the host's lease
         for this run and returns it as C(lease). The writers of the collection identify the run by it. If no step remains, the module
         gives the lease back.
-      - If another run holds the lease and steps remain, the plan is refused. A host that is as asked needs no lease.
+      - If another run holds the lease and steps remain, the plan is refused. A host in the desired state needs no lease.
       - The lease is a file below C(/run). In check mode the module does not take it.
       - With this option the module also records, below C(/var/lib/plumbline), which filesystems are about to be made. A later run can then
         tell the remains of an interrupted C(mke2fs) from a filesystem that lost its superblock. In check mode nothing is recorded.

@@ -17,12 +17,12 @@ description:
   - A part that cannot be read is returned with C(failed) and C(msg). The others are read all the same.
 options:
   stacks:
-    description: The stacks that the host should have, as in C(plumbline_stacks). If empty, no drift is told.
+    description: The stacks that the host should have, as in C(plumbline_stacks). If empty, no drift is reported.
     type: list
     elements: dict
     default: []
   verify:
-    description: What is proven by measurement, as in C(plumbline_verify). If it is given, the state of the measured proofs of O(stacks) is told.
+    description: What is proven by measurement, as in C(plumbline_verify). If it is given, the state of the measured proofs of O(stacks) is reported.
     type: dict
   record:
     description:

@@ -31,7 +31,7 @@ options:
         C(state), C(value), C(low), C(high), C(wanted), C(unit) and C(against).
       - C(time) is when the host was read, by the controller's clock. C(unreachable) is true, or the reason, if the host was not reached. C(proofs) is a list of
         proofs as hosts keep them. C(ansible_facts) or C(setup) hold facts. C(conditions) is a mapping of names and values to be listed.
-      - A module that failed, or a key that is missing, is told in the report and is no error. Values that are not as expected show as text.
+      - A module that failed, or a key that is missing, is shown in the report and is no error. Values that are not as expected show as text.
     type: list
     elements: dict
     default: []

@@ -232,7 +232,7 @@ def main():
         exit_refused(module, PlumblineError("%s could not be written: %s" % (fault.filename or "a file of the host", fault.strerror or fault)))
     devices = [with_statement(device, params["power_loss_protection"]) for device in done.devices]
     warnings += [finding["text"] for device in devices for finding in device["findings"] if finding["level"] == "error"]
-    headers = {"before_header": "write caches as found", "after_header": "write caches as asked"}
+    headers = {"before_header": "write caches as found", "after_header": "write caches as specified"}
     exit_success(module, warnings, changed=done.changed, devices=devices, diff=dict(done.diff, **headers))
 
 

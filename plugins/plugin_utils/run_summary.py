@@ -14,8 +14,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import on
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import counted, dicts, words
 
 # Worst first.
-UNREACHABLE, FAILED, TO_DO, CHANGED, AS_ASKED = "unreachable", "failed", "with steps that remain", "changed", "as asked"
-_OUTCOMES = (UNREACHABLE, FAILED, TO_DO, CHANGED, AS_ASKED)
+UNREACHABLE, FAILED, TO_DO, CHANGED, AS_SPECIFIED = "unreachable", "failed", "with steps that remain", "changed", "as specified"
+_OUTCOMES = (UNREACHABLE, FAILED, TO_DO, CHANGED, AS_SPECIFIED)
 _LEVELS = (ERROR, WARNING)
 _WORDS = (*_OUTCOMES, *_LEVELS)  # by the rank of what is wrong
 _OF_A_FINDING = ("level", "layer", "wanted", "text")
@@ -41,7 +41,7 @@ def outcome_of(counts: Mapping[str, int], plan: Mapping[str, Any]) -> str:
         return FAILED
     if counts.get("changed"):
         return CHANGED
-    return TO_DO if plan.get("steps") else AS_ASKED
+    return TO_DO if plan.get("steps") else AS_SPECIFIED
 
 
 def summary_lines(runs: Iterable[HostRun]) -> list[str]:

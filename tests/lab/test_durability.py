@@ -244,7 +244,7 @@ def test_the_operators_word_is_recorded_by_serial(harness: Harness, disks: dict[
     harness.build(stacks)
     assert [(entry["acceptance"], entry["serials"]) for entry in recorded(harness).values()] == [("power_loss_protection", [disk.serial])]
     (line,) = accepted(audit(harness, disk))
-    assert "power-loss protected by the operator's word" in line and "[power_loss_protection, since " in line
+    assert "power-loss protected, as stated in the spec" in line and "[power_loss_protection, since " in line
     assert errors(audit(harness, disk)) == [] and plan_of(harness, stacks)["steps"] == []
 
 

@@ -105,7 +105,7 @@ def windows(size: int, logical: int, starts: Sequence[int] = ()) -> List[Tuple[i
 def recognise(
     pieces: Sequence[Tuple[int, bytes]], size: int, logical: int, starts: Sequence[int] = (), superblocks: Sequence[Superblock] = ()
 ) -> List[Signature]:
-    """Every mark in the *pieces* (offset, bytes) of a device of *size* bytes, by its place. Each is told once.
+    """Every mark in the *pieces* (offset, bytes) of a device of *size* bytes, by its place. Each is reported once.
 
     *superblocks*: readers of those that a mark alone does not tell.
     """

@@ -20,7 +20,7 @@ _LIMITS = {
 
 
 def judge_links(found: Mapping[str, Sequence[Link]], building: bool = False) -> List[Finding]:
-    """What is wrong with the links of some disks, by the disks' names; a link that several share is told once.
+    """What is wrong with the links of some disks, by the disks' names; a link that several share is reported once.
 
     Half of what both ends can do, or less, is an error where a stack is still to be built (*building*). Less than they can is a warning, and a port that
     is slower than its drive is worth knowing. What is not known is no finding.

@@ -45,7 +45,7 @@ class _Host:
 
 
 def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostReading]:
-    """All that is told of the host; None while a run holds its lease, since commands to the drives would disturb what it measures."""
+    """All that is reported of the host; None while a run holds its lease, since commands to the drives would disturb what it measures."""
     begin = time.monotonic()
     _lease, held = peek(Run())
     if held:

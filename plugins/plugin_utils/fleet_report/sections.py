@@ -28,7 +28,7 @@ Names = Mapping[str, Link]  # host → a link to its part of the page
 
 
 class HostPart(NamedTuple):
-    """All that is told of one host. *alone*: it is the only one; *left_out*: so many stacks have no table of their layers."""
+    """All that is reported of one host. *alone*: it is the only one; *left_out*: so many stacks have no table of their layers."""
 
     ident: str
     name: str
@@ -217,7 +217,7 @@ def degrees(fleet: Fleet) -> tuple[float, float] | None:
 
 
 def host_part(host: HostReport, ident: str, alone: bool) -> HostPart:
-    """All that is told of one host."""
+    """All that is reported of one host."""
     layers = [(words(stack.get("name")), rows.layer_rows(stack)) for stack in host.stacks[:_STACKS]]
     whole = [
         Table(f"Findings on {host.host}", rows.FINDINGS, [rows.finding_row(one) for one in host.findings]),

@@ -93,7 +93,7 @@ def steps_report(plan: Plan) -> list[str]:
         return ["plumbline_stacks names no stack: nothing to do"]
     notes = [note for stack in plan.stacks for note in stack.notes]
     if not plan.steps:
-        return ["as asked: no step is left", *notes]
+        return ["as specified: nothing to do", *notes]
     lines = []
     for number, step in enumerate(plan.steps, 1):
         lines.append("step %d: %s" % (number, step["summary"]))

@@ -31,7 +31,7 @@ def read_gate(raw: Any) -> str:
 def needed_reading(plan: Plan, seen: Observation, last: Mapping[str, LastReading], now: int) -> tuple[dict[str, Any], list[str]]:
     """(what a module returns of the gate, warnings from the last reading). *last*: by the identity of a disk.
 
-    Before a step, the drives are read in any case. On a host that is as asked they are read once a day.
+    Before a step, the drives are read in any case. On a host in the desired state they are read once a day.
     """
     drives = [(stack, _drives(stack, seen)) for stack in plan.stacks]
     keys = sorted({node.identity.key for _stack, nodes in drives for node in nodes})

@@ -2,7 +2,7 @@
 """From what is asked and what was seen to the steps that remain, or to the reasons why there can be none. Pure.
 
 A step is a plain dict with an ``action``; the roles carry steps out, in order, and plan again. What exists
-and is as asked gives no step; what can only be rebuilt is refused with wanted and found; what is not ours is
+and is as specified gives no step; what can only be rebuilt is refused with wanted and found; what is not ours is
 refused with its reason. A plan with a refusal has no steps at all.
 """
 

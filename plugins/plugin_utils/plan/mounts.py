@@ -209,7 +209,7 @@ def _check_no_mount(plan: StackPlan, seen: Observation, volume: Volume, node: No
 
 
 def _mount_changes(seen: Observation, volume: Volume, node: Node | None, wanted: MountPoint) -> list[str]:
-    """What has to change so that the volume is in fstab, mounted, and its root directory as asked."""
+    """What has to change so that the volume is in fstab, mounted, and its root directory as specified."""
     changes = []
     line = next((entry for entry in seen.fstab if entry.target == volume.mount), None)
     if line is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A plan of a host, made on the controller from what one call of a module reads there. A host that is as asked costs that one call.
+"""A plan of a host, made on the controller from what one call of a module reads there. A host in the desired state costs that one call.
 
 The code of a module is sent and compiled anew in each call; on the controller it is compiled once. So the host reads, and the controller plans.
 Where steps remain and a lease is asked for, a second call takes the lease.

@@ -97,7 +97,7 @@ class StackPlan:
     grain: int = 0
     data_start: int = 0
     volumes: list[PlannedVolume] = field(default_factory=list)  # in the order of the spec
-    accepted: list[Accepted] = field(default_factory=list)  # the risks of its mounts that somebody's word allows
+    accepted: list[Accepted] = field(default_factory=list)  # the risks of its mounts that are explicitly accepted
     host_mounts: Mapping[str, Volume] = field(default_factory=dict)  # the mount points of all stacks
     planned: list[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer
 

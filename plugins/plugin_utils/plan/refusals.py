@@ -13,7 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model impo
 
 
 def not_kept(plan: StackPlan, seen: Observation) -> list[str]:
-    """The devices of a stack that carry nothing of ours, or something of ours that was lost: what they hold goes by somebody's word alone."""
+    """The devices of a stack that carry nothing of ours, or something of ours that was lost: what they hold is erased only where the spec says so."""
     name = plan.spec.name
     return [leg.devno for leg in plan.legs if not ownership.is_ours(seen.tables.get(leg.devno), name) or guards.lost_reasons(seen, leg.devno)]
 

@@ -159,7 +159,7 @@ def test_a_summary_takes_the_place_of_the_report(tmp_path, show, shown):
     answers = {"db07": {**ANSWERS, "stack_plan": [plan()]}}
     code, said, _calls = plays.play(tmp_path, answers, PROVISION, plumbline_stacks=STACKS, plumbline_verify={"show": show})
     assert code == 0 and ("[db07]\n  a report" in said) is shown, said
-    assert "1 host: 1 as asked" in said
+    assert "1 host: 1 as specified" in said
 
 
 @pytest.mark.parametrize("show, shown", [("full", True), ("summary", False)])
@@ -221,7 +221,7 @@ GATES = {
 
 
 def test_what_the_gate_does(tmp_path):
-    """It stops a play before a step only. A host that is as asked gets its findings as warnings."""
+    """It stops a play before a step only. A host in the desired state gets its findings as warnings."""
     answers = {name: {**ANSWERS, "stack_plan": [plan(*steps, look=True), plan()]} for name, (_health, steps, _fail_if) in GATES.items()}
     given = {"plumbline_health": "{{ gates[inventory_hostname] }}", "gates": {name: row[0] for name, row in GATES.items()}}
     code, said, calls = plays.play(tmp_path, answers, PROVISION, "--forks", "2", plumbline_stacks=STACKS, **given)

@@ -14,7 +14,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import N
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import mapped_above
 
 OK = "ok"
-RECORDED = "recorded"  # allowed by somebody's word, and shown in every report
+RECORDED = "recorded"  # explicitly accepted, and shown in every report
 WARNING = "warning"
 CRITICAL = "critical"  # it fails a proof, and no word allows it
 REFUSED = "refused"  # not without an acceptance
@@ -105,7 +105,7 @@ def state_of(cache: WriteCache) -> str:
 def _protection(cache: WriteCache, stated: bool) -> str:
     """Words for a drive's power-loss protection; the operator's count before the drive's own."""
     if stated:
-        return "power-loss protected by the operator's word" + (", though the drive denies it" if cache.protected is False else "")
+        return "power-loss protected, as stated in the spec" + (", though the drive denies it" if cache.protected is False else "")
     if cache.protected is None:
         return "power-loss protection not known"
     return "power-loss protected by its own word" if cache.protected else "without power-loss protection"

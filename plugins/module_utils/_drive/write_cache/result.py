@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is told of drives whose write cache was set. Pure."""
+"""What is returned of drives whose write cache was set. Pure."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def sharing_reason(seen: Observation, devno: str, wanted: Mapping[str, str]) -> 
 def endangers(seen: Observation, devno: str, cache: WriteCache, wanted: str, accepted: bool) -> str:
     """Why a cache that is off may not be switched on: what is written without flushes is safe with it off, and lost at a power cut with it on.
 
-    *accepted*: somebody's word allows that, where it is the filesystem that sends none. Flushes that the kernel drops are allowed by no word.
+    *accepted*: it is explicitly accepted, where it is the filesystem that sends none. Flushes that the kernel drops are allowed by no word.
     """
     if wanted != "on" or cache.enabled is not False:
         return ""

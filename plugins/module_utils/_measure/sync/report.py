@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is told of synchronous writes. Pure."""
+"""What is reported of synchronous writes. Pure."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class View(NamedTuple):
     layers: Tuple[Layer, ...]
     findings: Tuple[Finding, ...]
     mount: str = ""
-    accepted: Tuple[str, ...] = ()  # the risks in force that somebody's word allows, one line each
+    accepted: Tuple[str, ...] = ()  # the risks in force that are explicitly accepted, one line each
     not_followed: Tuple[str, ...] = ()  # mappings whose bytes nobody can follow down: nothing above them is known to be aligned
 
     def as_dict(self) -> Dict[str, Any]:

@@ -20,8 +20,8 @@ def finding(level, name="data", layer="ext4"):
         ({"failures": 1, "changed": 2}, {}, "failed"),
         ({"changed": 2}, {}, "changed"),
         ({"changed": 0}, {"steps": [{}]}, "with steps that remain"),
-        ({}, {"steps": []}, "as asked"),
-        ({}, {}, "as asked"),
+        ({}, {"steps": []}, "as specified"),
+        ({}, {}, "as specified"),
     ],
 )
 def test_outcome(counts, plan, expected):
@@ -29,11 +29,11 @@ def test_outcome(counts, plan, expected):
 
 
 def test_alike_is_told_once_and_worst_comes_first():
-    runs = [HostRun(f"db{number:02}", "as asked", "", {"findings": [finding("warning", name=str(number))]}) for number in range(3)]
+    runs = [HostRun(f"db{number:02}", "as specified", "", {"findings": [finding("warning", name=str(number))]}) for number in range(3)]
     runs.append(HostRun("db07", "failed", "refused: nothing was\n written", {}))
     runs.append(HostRun("db08", "unreachable", "no route", {"findings": [finding("error"), finding("info")]}))
     assert summary_lines(runs) == [
-        "5 hosts: 3 as asked, 1 failed, 1 unreachable",
+        "5 hosts: 3 as specified, 1 failed, 1 unreachable",
         "unreachable: db08: no route",
         "failed: db07: refused: nothing was; written",
         "error: db08: ext4 data: stride 16; wanted 64",
@@ -50,7 +50,7 @@ def test_a_thousand_hosts_are_ten_lines():
 
 @pytest.mark.parametrize("found", [None, "text", [{}], [{"level": "error"}], [{"level": ["x"]}]])
 def test_a_plan_of_another_shape_is_no_traceback(found):
-    assert summary_lines([HostRun("db07", "as asked", "", {"findings": found})])[0] == "1 host: 1 as asked"
+    assert summary_lines([HostRun("db07", "as specified", "", {"findings": found})])[0] == "1 host: 1 as specified"
 
 
 HOSTILE = [None, 7, "text", ["x"], {}, {"level": "error", "text": 7}, {"level": "error", "text": {"a": ["\x1b"]}}, {"level": ["error"]}, {"level": {}}]

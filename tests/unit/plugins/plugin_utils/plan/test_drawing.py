@@ -103,7 +103,7 @@ def test_steps_report(host):
     assert lines[2] == "step 3: LV pgdata/data, 125.88 GiB over 2 stripes of 64 KiB"
     assert lines[4] == "step 5: ext4 'pgdata-data' on /dev/pgdata/data, stride 16, stripe_width 32"
     assert lines[6] == "step 7: mount /data01: fstab line, mounted; /data02: fstab line, mounted"
-    assert drawing.steps_report(make_plan(stacks, host.seen)) == ["as asked: no step is left"]
+    assert drawing.steps_report(make_plan(stacks, host.seen)) == ["as specified: nothing to do"]
 
 
 def test_table():

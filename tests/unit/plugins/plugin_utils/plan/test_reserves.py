@@ -245,7 +245,7 @@ def test_what_stands_is_a_finding_and_no_drift(host, built, level, has):
     assert (found.level, found.layer, found.name) == (level, "reserve", "nvme0n1, nvme1n1")
     assert found.text == "reserve nvme0n1, nvme1n1: %s expected; %s%s" % (has, ASKED, tail)
     assert plan.warnings == (["pgdata: " + found.text] if tail else [])
-    assert steps_report(plan) == ["as asked: no step is left", "pgdata: " + found.text]
+    assert steps_report(plan) == ["as specified: nothing to do", "pgdata: " + found.text]
     drawn = diff(plan, host.seen)
     assert drawn["before"] == drawn["after"] and "at the end  reserve %s %%; wanted 12.0 %% (for" % built.replace("%", ".0") in drawn["after"]
 

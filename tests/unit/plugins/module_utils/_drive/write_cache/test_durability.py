@@ -170,11 +170,11 @@ LOSS = ": without barriers a power cut loses what was acknowledged"
             "its write cache is off, and saved so in the drive (power-loss protection not known)" + LOSS + ", as soon as it is on again",
         ),
         ((ON._replace(protected=True), False, False, ""), "protected", "its write cache is on (power-loss protected by its own word)"),
-        ((ON, True, False, ""), "protected", "its write cache is on (power-loss protected by the operator's word)"),
+        ((ON, True, False, ""), "protected", "its write cache is on (power-loss protected, as stated in the spec)"),
         (
             (ON._replace(protected=False), True, False, ""),
             "protected",
-            "its write cache is on (power-loss protected by the operator's word, though the drive denies it)",
+            "its write cache is on (power-loss protected, as stated in the spec, though the drive denies it)",
         ),
     ],
 )
