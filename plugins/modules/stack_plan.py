@@ -232,7 +232,7 @@ report:
 duration:
   description:
     - How long the steps and the measurements will take, in lines for people, as a range from a quick drive to a slow one. The task prints them. Empty if
-      nothing is left to be done or measured. A task with C(async) does not return it.
+      nothing is left to be done or measured.
   returned: success
   type: list
   elements: str

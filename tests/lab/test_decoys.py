@@ -2,7 +2,7 @@
 """Disks that look blank and are not: what tools leave when somebody zapped, overwrote or half-wiped a disk.
 
 All stand at once, each on a disk of its own, and one plan refuses them all. What sampling cannot see for sure is refused
-under `blank_proof: full`; the probability that sampling is stated to have is a matter of the unit tests (test_blank.py).
+under `blank_proof: full`; the probability that sampling is stated to have is a matter of the unit tests (test_read_blank_proof.py).
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ DISKS = pool(["first", "second"], size="256MiB")
 MOUNT, VOLUME = "/pl/pgdata0", "/dev/mapper/pgdata-vol0"
 AGAIN = f"umount {MOUNT}; %s; mount {MOUNT}"
 LVM_TYPE, LINUX_TYPE = "E6D6D379-F507-44C2-A23C-238F2A3DF928", "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
+OWN_CONFIG = "echo 'devices {{ %s }}' > /etc/lvm/lvmlocal.conf"
+OWN_END = "rm -f /etc/lvm/lvmlocal.conf /etc/lvm/devices/system.devices*"
 TYPE = "udevadm settle; sfdisk -q --force --no-reread --part-type {disk} 1 %s; udevadm settle"
 
 
@@ -51,6 +53,14 @@ ROWS = {
         f"mount -o remount,stripe=16 {MOUNT}", f"mount -o remount,stripe=32 {MOUNT}", "warned",
         "it is mounted with stripe=16, and its superblock says 32; wanted one stripe for both, by mount -o remount,stripe=32", ("warning", "ext4"),
     ),
+    # LVM keeps itself from a PV of the stack; the way back is the one that the refusal tells.
+    "hidden-by-the-devices-file": Row(
+        f"{OWN_CONFIG % 'use_devicesfile=1'}; lvm lvmdevices -q --adddev {{other}}", f"lvm lvmdevices -q --adddev {{part}} && {OWN_END}", "refused",
+        "lvm lvmdevices --adddev {part}", ("error", "pv"),
+    ),
+    "hidden-by-a-filter": Row(
+        OWN_CONFIG % 'global_filter=[ "r|{part}|" ]', OWN_END, "refused", "filter and global_filter in /etc/lvm/lvm.conf without it", ("error", "pv"),
+    ),
     "partition-type": Row(TYPE % LINUX_TYPE, TYPE % LVM_TYPE, "warned", f"has the type {LINUX_TYPE}; wanted {LVM_TYPE}"),
 }  # fmt: skip
 
@@ -74,16 +84,16 @@ def reads(bench: Bench, harness: Harness, spec: dict[str, Any]) -> tuple[dict[st
     return plan, [(finding["level"], finding["layer"]) for finding in findings]
 
 
-@pytest.mark.parametrize("name", everyday(ROWS, "read-only", "covered", "no-journal", "partition-type"))
+@pytest.mark.parametrize("name", everyday(ROWS, "read-only", "covered", "no-journal", "hidden-by-the-devices-file", "hidden-by-a-filter", "partition-type"))
 def test_it_is_told(bench: Bench, harness: Harness, built: dict[str, Any], plugged: dict[str, Disk], name: str) -> None:
-    row, disk = ROWS[name], plugged["p0"].path
+    row, names = ROWS[name], {"disk": plugged["p0"].path, "part": plugged["p0"].part(), "other": plugged["p1"].part()}
     assert reads(bench, harness, built)[1] == []
-    harness.must(row.change.format(disk=disk))
+    harness.must(row.change.format(**names))
     try:
         plan, findings = reads(bench, harness, built)
         assert row.finding is None or row.finding in findings, findings
         if row.told == "refused":
-            assert_error(plan, row.words)
+            assert_error(plan, row.words.format(**names))
         elif row.told == "step":
             assert [step["action"] for step in plan["steps"]] == ["mount"] and row.words in plan["steps"][0]["summary"], plan["steps"]
         else:
@@ -92,7 +102,7 @@ def test_it_is_told(bench: Bench, harness: Harness, built: dict[str, Any], plugg
         if row.told == "step":
             harness.apply(plan["steps"])
     finally:
-        harness.must(row.undo.format(disk=disk))
+        harness.must(row.undo.format(**names))
     plan, findings = reads(bench, harness, built)
     assert (plan["failed"], plan["steps"], plan.get("warnings", []), findings) == (False, [], [], [])
 

@@ -28,12 +28,19 @@ import pytest
 COLLECTION = "ansible_collections.plumbline.ssd."
 GUARDS = tuple(
     f"{COLLECTION}plugins.module_utils.{name}"
-    for name in ("_block.reasons", "_block.guards", "_stack.volumes.volume_rules", "_stack.partitions.erase", "_stack.partitions.unfinished_table")
+    for name in (
+        "_block.reasons",
+        "_block.guards",
+        "_block.lost_data",
+        "_stack.volumes.volume_rules",
+        "_stack.partitions.erase",
+        "_stack.partitions.unfinished_table",
+    )
 )
 TESTS = [Path(__file__).resolve().parents[1] / "unit/plugins" / name for name in ("module_utils", "plugin_utils")]
 SKIPPED = ("test_mutation.py", "test_fuzz.py")
 # What of the tests may know of a guard, the nearest first: those that name the module, then those that plan or write.
-NEAR = re.compile(r"\bmodule_utils\b.*\b(?:reasons|guards|volume_rules|erase|unfinished_table)\b")
+NEAR = re.compile(r"\bmodule_utils\b.*\b(?:reasons|guards|lost_data|volume_rules|erase|unfinished_table)\b")
 FAR = re.compile(r"\b(?:make_plan|partition_all|held_alone|held_volumes)\b")
 
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Iterable, List, Mapping, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import is_placeholder, stable_wwid
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lost_data import lost_reasons
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason, unreadable_reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.virtual_disks import on_one_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
@@ -211,6 +212,12 @@ def guard_pv(seen: Observation, node: Node) -> List[Reason]:
     return [Reason("pv", "it is an LVM PV of %s" % ("VG '%s'" % pv.vg if pv.vg else "no VG"), _FREE)] if pv else []
 
 
+def guard_hidden_pv(seen: Observation, node: Node) -> List[Reason]:
+    """A PV that LVM does not list, on the device or inside: nothing of it is lost, so that no erase is offered."""
+    found = [(one, seen.hidden[one.devno]) for one in seen.tree(node.devno) if one.devno in seen.hidden]
+    return [Reason("hidden", "%s carries %s" % (one.name, hidden.words), hidden.remedy(one.path)) for one, hidden in found]
+
+
 def guard_filesystem(seen: Observation, node: Node) -> List[Reason]:
     found = seen.filesystems.get(node.devno)
     label = " labelled '%s'" % found.label if found and found.label else ""
@@ -223,7 +230,7 @@ def guard_inside(seen: Observation, node: Node) -> List[Reason]:
     for part in [n for n in seen.tree(node.devno) if n.devno != node.devno]:
         inner = seen.pv(part.devno)
         inside = seen.filesystems.get(part.devno)
-        what = "an LVM PV of VG '%s'" % inner.vg if inner else ("an ext filesystem" if inside else "")
+        what = "an LVM PV of VG '%s'" % inner.vg if inner else "an %s filesystem" % inside.family if inside else ""
         what = what or ", ".join(signature.text for signature in seen.signatures.get(part.devno, []))
         if what:
             reasons.append(Reason("signature", "%s carries %s" % (part.name, what), _FREE))
@@ -245,7 +252,7 @@ def guard_marks(seen: Observation, node: Node) -> List[Reason]:
     for one in seen.marks.get(node.devno, []):
         told = one.type in known or (one.usage == "partition-table" and table is not None)
         told = told or (one.type == "LVM2_member" and one.offset < 2048 and seen.pv(node.devno) is not None)
-        told = told or (one.type == "ext" and one.offset < 2048 and node.devno in seen.filesystems)
+        told = told or (one.offset < 2048 and node.devno in seen.filesystems and one.type == seen.filesystems[node.devno].family)
         if not told and not any(part.start <= one.offset < part.start + part.size for part in parts):
             found.append(Reason("signature", "it carries the mark of %s" % one.text, _FREE))
     return found
@@ -287,6 +294,7 @@ CONTENT_GUARDS: Tuple[Guard, ...] = (
     guard_table,
     guard_unknown_table,
     guard_pv,
+    guard_hidden_pv,
     guard_filesystem,
     guard_inside,
     guard_signature,
@@ -305,6 +313,7 @@ VOLUME_GUARDS: Tuple[Guard, ...] = (
     guard_read_only,
     guard_table,
     guard_pv,
+    guard_hidden_pv,
     guard_filesystem,
     guard_signature,
     guard_marks,
@@ -370,35 +379,6 @@ def exchanged_reasons(seen: Observation, devno: str, planned: Mapping[str, Any])
     )
     changes = ["the %s changed since the plan: %s, was %s" % (what, now, then) for what, now, then in found if now != then]
     return [Reason("identity", text, "run again") for text in changes]
-
-
-_IF_LOST = "if nothing of it is needed, take the VG apart by your own tools and run again"
-
-
-def blank_reasons(seen: Observation, node: Node, who: str, remedy: str) -> List[Reason]:
-    """What is left of data where nothing is known to be: on what is ours as on any device, only what was shown to be blank is written to."""
-    backups = [mark for mark in seen.marks.get(node.devno, []) if mark.usage == "backup superblock"]
-    if backups:
-        text = "%s carries no superblock, and %s" % (who, backups[0].text)
-        return [Reason("data", text, "%s; %s" % (remedy, _IF_LOST))]
-    proof = seen.proofs.get(node.devno)
-    if proof is None:
-        return [Reason("unproven", "%s was not shown to be blank" % who, "run again; report this if it stays")]
-    data = [Reason("data", "%s carries nothing that is known, and %s" % (who, fault), "%s; %s" % (remedy, _IF_LOST)) for fault in proof.data]
-    return data + [unreadable_reason("%s: %s" % (who, fault)) for fault in proof.unread]
-
-
-def lost_reasons(seen: Observation, devno: str) -> List[Reason]:
-    """What partitions of ours on a disk hold that no layer claims any more."""
-    parts = [part for part in seen.children(devno) if part.parent == devno]
-    reasons = [reason for part in parts if _is_bare(seen, part) for reason in blank_reasons(seen, part, "partition %s" % part.name, "")]
-    return [reason for reason in reasons if reason.name == "data"]
-
-
-def _is_bare(seen: Observation, node: Node) -> bool:
-    pv = seen.pv(node.devno)
-    above = seen.children(node.devno) or node.devno in seen.filesystems or seen.signatures.get(node.devno) or seen.mounted(node.devno)
-    return not above and (pv is None or not pv.vg)
 
 
 def describe_disk(seen: Observation, devno: str) -> str:

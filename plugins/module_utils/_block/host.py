@@ -150,6 +150,24 @@ class Lv(NamedTuple):
     layouts: Tuple[Tuple[int, int], ...] = ()
 
 
+class HiddenPv(NamedTuple):
+    """A sound PV that LVM does not list: of which VG it is, its UUID, and what keeps LVM from it."""
+
+    vg: str
+    uuid: str
+    by: Tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        whose = "of VG '%s'" % self.vg if self.vg else "of no VG"
+        return "an LVM PV %s that LVM does not list, since %s of its configuration hides it" % (whose, " or ".join(self.by))
+
+    def remedy(self, path: str) -> str:
+        """How LVM lists it again. What is on it is whole."""
+        ways = {"the devices file": "lvm lvmdevices --adddev %s" % path, "a filter": "filter and global_filter in /etc/lvm/lvm.conf without it"}
+        return "let LVM see it (%s), and run again; it is whole: do not wipe it, and make no PV there" % " and ".join(ways[by] for by in self.by)
+
+
 class Vg(NamedTuple):
     """A volume group."""
 
@@ -286,6 +304,7 @@ class Observation:
     backings: Dict[str, List[str]] = field(default_factory=dict)  # device number → loop devices and targets that are made of it
     multipath: List[str] = field(default_factory=list)  # single paths of multipath maps, by udev's word
     lvm: Lvm = field(default_factory=Lvm)
+    hidden: Dict[str, HiddenPv] = field(default_factory=dict)  # device number → a PV that LVM does not list
     mounts: List[Mount] = field(default_factory=list)
     in_force: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # mounted ext4 → all its options, those of its superblock included
     accepted: List[Accepted] = field(default_factory=list)

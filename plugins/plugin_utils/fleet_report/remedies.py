@@ -102,6 +102,11 @@ RULES: Mapping[str, Rule] = {
     "mount_no_journal": Rule("durability", "journal", "Stop what uses it, unmount it, run e2fsck, and mount it with its journal."),
     "mount_covered": Rule("durability", "over it", "Stop what writes there, unmount what lies over it, and move its files where they belong."),
     "mount_discard": Rule("durability", "fstrim.timer", "Mount with nodiscard, take discard out of fstab, and enable fstrim.timer."),
+    "pv_hidden": Rule(
+        "alignment",
+        "LVM",
+        "Let LVM see the PV: lvm lvmdevices --adddev, or a filter in lvm.conf that does not reject it. Nothing on it is lost: do not wipe it.",
+    ),
     "fstab_drift": Rule("durability", "fstab", "Decide which of the two is right: remount by fstab, or write into fstab what is mounted."),
     "not_mounted": Rule("durability", "mount", "See why it is not mounted, mend that, and mount it before the database starts."),
     "degraded": Rule("durability", "member", "Look at the failed member first; let nothing else be taken out until the array is whole."),

@@ -22,7 +22,7 @@ def plan_filesystems(plan: StackPlan, seen: Observation) -> None:
             _check_state(plan, seen, planned, found, node)
             continue
         if node:
-            reasons = volume_rules.volume_content_reasons(seen, node, volume.name, planned.uuid if planned.uuid in seen.making else "")
+            reasons = volume_rules.volume_content_reasons(seen, node, volume.name, volume.kind, planned.uuid if planned.uuid in seen.making else "")
             refuse_contents(plan, seen, planned.legs, reasons)
         made = Making(
             volume.label, planned.uuid, planned.stride, planned.stripe_width, volume.lazy_init, volume.bytes_per_inode,

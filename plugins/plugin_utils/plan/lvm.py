@@ -24,7 +24,10 @@ def plan_group(plan: StackPlan, seen: Observation) -> None:
     members = {pv.devno for pv in seen.lvm.pvs if pv.vg == spec.name}
     lost = [pv for pv in seen.lvm.pvs if pv.vg == spec.name and pv.devno not in seen.nodes]
     if lost and members & parts:
+        hidden = {pv.uuid: devno for devno, pv in seen.hidden.items()}
         for missing in lost:
+            if missing.uuid in hidden:
+                continue  # its partition says so
             plan.refuse("VG '%s' misses its PV %s [damaged]; plug its device in again, or %s", spec.name, missing.uuid, volume_rules.RESTORE_GROUP)
     elif members - parts:
         plan.refuse("VG '%s' exists on other devices: %s; rename the stack", spec.name, ", ".join(pv.name for pv in seen.lvm.pvs if pv.vg == spec.name))

@@ -17,7 +17,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.d
     STATED,
     Risk,
     drive_of,
-    judge_options,
     name_drives,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mounts.mount_path import owner_fault, way_fault
@@ -40,7 +39,7 @@ def judge_mounts(plan: StackPlan, seen: Observation) -> None:
     for planned in plan.volumes:
         volume = planned.spec
         drives = [drive_of(seen, leg.devno, spec.power_loss_protection) for leg in planned.legs]
-        for risk in judge_options(volume.mount_options, drives, spec.accept) if volume.mount else []:
+        for risk in volume.kind.option_risks(volume.mount_options, drives, spec.accept) if volume.mount else []:
             if risk.level == REFUSED:
                 plan.refusals.append(_refused_option(spec, volume, risk))
             elif risk.level == RECORDED and risk.acceptance:

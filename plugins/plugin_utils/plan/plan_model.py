@@ -50,8 +50,6 @@ class Leg:
     reserve_words: str = ""  # of the reserve, for people
 
 
-
-
 @dataclass
 class PlannedVolume:
     """A volume on its legs: planned once, and read by the later steps, the drawing and the proof."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a reading of a host comes to against a spec: the plan, the static proof, what is known of measured proofs and of the drives' health. Pure.
 
-The module on the host and the action plugin on the controller both make this call.
+The controller alone makes this call, for a plan and for an audit.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def fault_of(fail_if: str, result: Mapping[str, Any]) -> PlumblineError | None:
     if any(finding["layer"] not in DURABILITY for finding in errors):
         words.append("Look first at the layer that is named; the layers above it only inherit its phase.")
     if any(finding["layer"] in DURABILITY for finding in errors):
-        words.append("A finding about write_cache, mount, ext4 or raid concerns durability: acknowledged data can be lost. See the guide on durability.")
+        text = "A finding about %s or %s concerns durability: acknowledged data can be lost. See the guide on durability."
+        words.append(text % (", ".join(DURABILITY[:-1]), DURABILITY[-1]))
     found = "; ".join([finding["text"] for finding in errors] + left)
     return PlumblineError("The stack is not as it should be, so nothing is to be installed on it: %s. %s" % (found, " ".join(words)))
 

@@ -11,7 +11,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.checks import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import Faults, PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_sizes import is_percent, parse_share, parse_size
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB, MIB, human
-from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import option_fault
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DEFAULT, FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import UNKNOWN_OPTIONS
@@ -83,6 +82,9 @@ def _read_volume(raw: Any, stack: str, layout: str, accept: Sequence[str], count
             faults.lines.append("%s.%s: %s is larger than any number of a %s; wanted at most %d" % (where, key, words[key], _ID_OF[key], _MAX_ID))
     filesystem = faults.take(DEFAULT, choice, entry.get("filesystem", DEFAULT), tuple(FILESYSTEMS), where + ".filesystem")
     made = FILESYSTEMS[filesystem]
+    for key in sorted({key for other in FILESYSTEMS.values() for key in other.keys} - set(made.keys)):
+        if key in entry:
+            faults.lines.append("%s.%s: a filesystem of the kind %s has no use for it; leave it out" % (where, key, made.name))
     label = "%s-%s" % (stack, name)
     if "label" in entry:
         fit = "1 to %d letters, digits and _ . : - (%s keeps %d bytes)" % (made.longest_label, made.name, made.longest_label)
@@ -185,7 +187,7 @@ def _read_mount_options(entry: Mapping[str, Any], profile: str, accept: Sequence
             raise PlumblineError("%s: '%s' is not taken here%s" % (here, option, "; set 'errors'" if option.startswith("errors=") else ""))
     check_unique(options, here + ": option '%s' is named twice")
     spelling = (kind.options.spelling_fault(option, UNKNOWN_OPTIONS in accept) for option in options)
-    fault = option_fault(options) or next(filter(None, spelling), "") or kind.options.contradiction(options)
+    fault = kind.option_fault(options) or next(filter(None, spelling), "") or kind.options.contradiction(options)
     if fault:
         raise PlumblineError("%s: %s" % (here, fault))
     if "errors" in entry:

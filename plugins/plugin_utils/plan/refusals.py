@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards, ownership
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import ownership
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation, device_label
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lost_data import lost_reasons
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase as judge_erase
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, StackPlan
@@ -15,7 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model impo
 def not_kept(plan: StackPlan, seen: Observation) -> list[str]:
     """The devices of a stack that carry nothing of ours, or something of ours that was lost: what they hold is erased only where the spec says so."""
     name = plan.spec.name
-    return [leg.devno for leg in plan.legs if not ownership.is_ours(seen.tables.get(leg.devno), name) or guards.lost_reasons(seen, leg.devno)]
+    return [leg.devno for leg in plan.legs if not ownership.is_ours(seen.tables.get(leg.devno), name) or lost_reasons(seen, leg.devno)]
 
 
 def refuse(plan: StackPlan, seen: Observation, leg: Leg, reasons: Sequence[Reason]) -> None:

@@ -12,8 +12,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.k
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.reserve import EVERYTHING_RANDOM, USUAL_HIDDEN, Workload
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS, Layout
 
-# mke2fs makes no journal in less than 2,048 blocks, and says so only in passing (e2fsprogs, ext2fs_default_journal_size()).
-
 # How long systemd waits for the device of a volume, systemd.mount(5). A missing disk does not stop the boot (nofail), and only what needs the volume
 # waits for it. A disk that came after 30 s was not mounted, without a word, and its database not started: a loaded host, a SAN and a large array are slower.
 DEVICE_TIMEOUT = "5min"

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache import durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import Change, FilesystemKind, Making
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import (
     VFS_CANNOT_HOLD,
@@ -26,6 +27,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.m
 
 _RO_COMPAT = {0x1: "sparse_super", 0x2: "large_file", 0x10: "gdt_csum", 0x400: "metadata_csum"}
 _INCOMPAT = {0x40: "extent", 0x80: "64bit", 0x200: "flex_bg"}
+# The kernel reads a number in the base that its beginning tells (kstrtouint, base 0): 030 would be 24, and shown as that.
+_NUMBER = "0|[1-9][0-9]{0,%d}"
 _ERRORS = {1: "continue", 2: "remount-ro", 3: "panic"}
 
 OPTIONS = MountOptions(
@@ -40,9 +43,9 @@ OPTIONS = MountOptions(
     ),
     values={
         **VFS_VALUES,
-        **dict.fromkeys(("commit", "init_itable"), ("[0-9]{1,6}", "a whole number below a million")),
-        **dict.fromkeys(("max_batch_time", "max_dir_size_kb", "min_batch_time"), ("[0-9]{1,9}", "a whole number")),
-        **dict.fromkeys(("resgid", "resuid"), ("[0-9]{1,9}", "a whole number")),
+        **dict.fromkeys(("commit", "init_itable"), (_NUMBER % 5, "a whole number below a million, without leading zeros")),
+        **dict.fromkeys(("max_batch_time", "max_dir_size_kb", "min_batch_time"), (_NUMBER % 8, "a whole number, without leading zeros")),
+        **dict.fromkeys(("resgid", "resuid"), (_NUMBER % 8, "a whole number, without leading zeros")),
         "stripe": ("[2-9]|[1-9][0-9]{1,8}", "a number of blocks above 1"),
         **dict.fromkeys(("barrier", "mb_optimize_scan"), ("[01]", "0 or 1")),
         "data": ("journal|ordered|writeback", "journal, ordered or writeback"),
@@ -106,7 +109,7 @@ class Ext4(FilesystemKind):
     types = ("ext4", "ext3", "ext2")
     tool = "mkfs.ext4"
     package = "e2fsprogs"
-    smallest = 8 * MIB
+    smallest = 8 * MIB  # mke2fs makes no journal in less than 2,048 blocks, and says so only in passing (e2fsprogs, ext2fs_default_journal_size())
     too_small = "in which ext4 has no room for a journal"
     longest_label = 16
     largest_stripe = 128 * MIB  # s_raid_stride: 16 bits, in blocks of 4 KiB. The next power of two, 256 MiB, does not fit.
@@ -117,7 +120,13 @@ class Ext4(FilesystemKind):
     shape_words = "stride and stripe_width"
     new_uuid = "tune2fs -U random"
     set_label = "tune2fs -L"
+    restore = "unmount it, and bring the superblock back with e2fsck -b 32768 %s"
+    keys = ("errors", "bytes_per_inode", "lazy_init")
+    without_journal = ("norecovery", "noload")
     options = OPTIONS
+
+    def option_fault(self, options: Sequence[str]) -> str:
+        return durability.option_fault(options)
 
     def parse(self, raw: bytes) -> Optional[Filesystem]:
         if len(raw) < self.superblock[1] or raw[0x38:0x3A] != b"\x53\xef":

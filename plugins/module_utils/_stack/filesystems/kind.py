@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache import durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import MountOptions
 
 
@@ -53,7 +54,22 @@ class FilesystemKind:
     shape_words = ""  # what its stripes are called
     new_uuid = ""  # the command that gives a copy of it another UUID
     set_label = ""  # the command that changes the label
+    restore = ""  # how a superblock that is gone comes back, of the device %s
+    keys: Tuple[str, ...] = ()  # of a volume, that it alone has a use for
+    without_journal: Tuple[str, ...] = ()  # options of a mount that runs without a journal
     options: MountOptions
+
+    def option_fault(self, _options: Sequence[str]) -> str:
+        """Why these mount options are taken under no acceptance; empty where they are."""
+        return ""
+
+    def option_risks(self, options: Sequence[str], drives: Sequence[durability.Drive], accept: Sequence[str]) -> List[durability.Risk]:
+        """What mount options do to what was acknowledged. Barriers are barriers, whatever the filesystem."""
+        return durability.judge_options(options, drives, accept)
+
+    def default_option(self, option: str) -> str:
+        """The option by which a mount is again what it is by default, for one that option_risks() names."""
+        return durability.default_option(option)
 
     def parse(self, raw: bytes) -> Optional[Filesystem]:
         """Read a superblock; None where there is none."""

@@ -59,7 +59,8 @@ class MountOptions(NamedTuple):
     opposite. *shown*: what the kernel shows for an option, where the two differ. *silent_starts*: how options begin of which nothing is shown. *numbers*:
     how an option with any number begins → what takes it back. *brings*: an option → those that the kernel adds because of it. *uncertain*: how options
     begin of which a line of fstab alone does not tell what is shown. *modes*: options of which one always holds, the default first. *by_no_remount*:
-    options beside these that no remount changes. *examples*, *needs*: for a trial of each option, a value of it and what it cannot do without.
+    options beside these that no remount changes; one with a value by how it begins, "name=". *examples*, *needs*: for a trial of each option, a value of
+    it and what it cannot do without.
     """
 
     filesystem: str
@@ -157,8 +158,8 @@ class MountOptions(NamedTuple):
             mode = [next((option for option in reversed(options) if option in self.modes), self.modes[0]) for options in (live, wanted)]
             found = [(mode[0], mode[1])] if mode[0] != mode[1] else []
         for option in self.by_no_remount:
-            if (option in live) != (option in wanted):
-                words = ["%s%s" % ("" if option in options else "no ", option) for options in (live, wanted)]
+            words = [next((one for one in reversed(options) if _is(one, option)), "no " + option.rstrip("=")) for options in (live, wanted)]
+            if words[0] != words[1]:
                 found.append((words[0], words[1]))
         return found
 
@@ -169,6 +170,11 @@ class MountOptions(NamedTuple):
         implied = {"nosuid", "nodev", "noexec"} if {"user", "users", "owner", "group"} & set(line) else set()
         certain = [option for option in missing if (option in self.opposites and not option.startswith(self.uncertain)) or self._number(option)]
         return certain, [option for option in extra if option not in implied]
+
+
+def _is(option: str, known: str) -> bool:
+    """Whether this is a known option, or begins as a known one with a value does."""
+    return option.startswith(known) if known.endswith("=") else option == known
 
 
 def contexts_of(options: Sequence[str]) -> Dict[str, str]:

@@ -30,8 +30,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import FeedRunner
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase, unfinished_table
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import keep_backups as records_backups
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase, keep_backups, unfinished_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe
 
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
@@ -90,13 +89,13 @@ def partition_all(run: FeedRunner, devices: Sequence[Mapping[str, Any]], check: 
         proven = _prove(run, devices, held)
         if not check:
             for device in proven.todo:  # of all devices, before the first of them is written to
-                backups += records_backups.keep_device(lambda argv: run(argv, ""), proven.seen, proven.seen.paths[device["device"]], bool(device["erase"]))
+                backups += keep_backups.keep_device(lambda argv: run(argv, ""), proven.seen, proven.seen.paths[device["device"]], bool(device["erase"]))
             for device, fd in zip(devices, held):
                 if device in proven.todo:
                     node = proven.seen.nodes[proven.seen.paths[device["device"]]]
                     if device["erase"]:
                         _clear(device, node, fd, _proof_job(proven.seen, device, fd))
-                        records_backups.note_erasure(node.identity.key, device["erase"])
+                        keep_backups.note_erasure(node.identity.key, device["erase"])
                     # The table comes last: a device that has a part of it was discarded before, and is not discarded again.
                     if device["discard"] and not device["unfinished"]:
                         discarded[device["device"]] = _discard(node, fd)
@@ -200,7 +199,7 @@ def _prove(run: FeedRunner, devices: Sequence[Mapping[str, Any]], held: Sequence
 
 
 def _proof_job(seen: Observation, device: Mapping[str, Any], fd: int) -> Dict[str, Any]:
-    """What blank_proof.prove_all() is asked of a device that we hold open."""
+    """What read_blank_proof.prove_all() is asked of a device that we hold open."""
     devno = seen.paths[device["device"]]
     return {
         "path": device["device"],

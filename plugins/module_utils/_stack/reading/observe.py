@@ -21,6 +21,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks im
     read_maps,
     read_mounts_of_several,
 )
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_hidden_pvs import read_hidden_pvs
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, find_known_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
@@ -58,6 +59,7 @@ def _read(run: Runner, ask: Questions) -> Observation:
         read_device(seen, devno, ask.overrides)
     read_filesystems(seen, targets)
     read_signatures(run, seen, targets)
+    read_hidden_pvs(run, seen, targets)
     if ask.guards:
         read_claims(seen, targets)
     if ask.prove:

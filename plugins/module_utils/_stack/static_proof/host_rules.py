@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with the host itself, whatever stands on its disks. Pure."""
+"""What is wrong with a host as a whole, beside what is wrong with one of its volumes. Pure."""
 
 from __future__ import annotations
 

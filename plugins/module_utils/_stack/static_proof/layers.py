@@ -72,7 +72,7 @@ def _places(seen: Observation, node: Node) -> List[int]:
 
 
 def levels_of_all(seen: Observation, devnos: Sequence[str]) -> List[List[str]]:
-    """below() of several nodes together, each device once, at the highest level that it has below any of them."""
+    """levels_below() of several nodes together, each device once, at the highest level that it has below any of them."""
     depths: Dict[str, int] = {}
     for devno in devnos:
         for number, level in enumerate(levels_below(seen, devno)):

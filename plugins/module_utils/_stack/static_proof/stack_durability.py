@@ -28,11 +28,13 @@ def judge_durability(seen: Observation, devno: str, mount: Optional[Mount]) -> T
         findings += [finding for drive, node in zip(drives, disks) if node.devno in seen.caches for finding in _judge_drive(seen, drive, node, devno)]
     accepted: List[str] = []
     if mount:
-        for risk in durability_file.judge_options(options, drives, [one.acceptance for one in recorded]):
+        kind = kind_of_mount(mount.fstype)
+        judge, default = (kind.option_risks, kind.default_option) if kind else (durability_file.judge_options, durability_file.default_option)
+        for risk in judge(options, drives, [one.acceptance for one in recorded]):
             if risk.level == durability_file.RECORDED:
                 accepted.append(_accepted_line(risk, mount, recorded))
             else:
-                findings.append(_option_finding(risk, mount))
+                findings.append(_option_finding(risk, mount, default(risk.option)))
         findings += _judge_journal(options, mount) + _judge_fstab(seen, mount) + _judge_cover(seen, mount)
     return findings, accepted
 
@@ -58,12 +60,12 @@ def _judge_drive(seen: Observation, drive: durability_file.Drive, disk: Node, to
     return [Finding(level, "write_cache", name, "%s: at %s" % (found.text, durability_file.name_mapped(mapped)), wanted, "kernel_belief_above")]
 
 
-def _option_finding(risk: durability_file.Risk, mount: Mount) -> Finding:
+def _option_finding(risk: durability_file.Risk, mount: Mount, default: str) -> Finding:
     """An unaccepted risk fails a proof only where what was acknowledged is lost for certain; what may be is worth a look."""
     lost = risk.by_protection and any(durability_file.state_of(drive.cache) == "on" for drive in risk.drives)
     own = risk.option not in mount.options
     found = "'%s'%s on %s: %s" % (risk.option, " (a default of the filesystem itself)" if own else "", durability_file.name_drives(risk.drives), risk.text)
-    wanted = "%s%s, or accept: [%s]" % (durability_file.default_option(risk.option), " (tune2fs, and a new mount)" if own else "", risk.acceptance)
+    wanted = "%s%s, or accept: [%s]" % (default, " (tune2fs, and a new mount)" if own else "", risk.acceptance)
     return Finding(ERROR if lost else WARNING, "mount", mount.target, found, wanted, "mount_option")
 
 
@@ -75,8 +77,9 @@ def _accepted_line(risk: durability_file.Risk, mount: Mount, recorded: Sequence[
 
 def _judge_journal(options: Sequence[str], mount: Mount) -> List[Finding]:
     """A read-write mount without its journal, which ext4 shows by the first of its two names."""
-    found = [option for option in ("norecovery", "noload") if option in options]
-    if not found or not mount.fstype.startswith("ext") or "ro" in mount.options:
+    kind = kind_of_mount(mount.fstype)
+    found = [option for option in (kind.without_journal if kind else ()) if option in options]
+    if not found or "ro" in mount.options:
         return []
     text = "'%s': the filesystem runs without its journal" % found[0]
     return [Finding(ERROR, "mount", mount.target, text, "a mount without this option", "mount_no_journal")]

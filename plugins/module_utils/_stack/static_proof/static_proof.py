@@ -75,7 +75,7 @@ def view(seen: Observation, devno: str) -> View:
     if mounts:
         options = list(mounts[0].options)
         layers.append(Layer("mount", (mounts[0].target,), (), {"options": options, "fstype": mounts[0].fstype}))
-    findings = judge_phase(layers)
+    findings = judge_phase(layers) + _judge_hidden(seen, members)
     for one in members:
         findings += _judge_followed(seen, one) + _judge_devices(seen, one) + _judge_redundancy(seen, one) + _judge_stripe(seen, one)
     if made:
@@ -226,6 +226,15 @@ def _judge_stripe(seen: Observation, devno: str) -> List[Finding]:
                 finding = Finding(ERROR, KINDS.get(node.kind, node.kind), title_of(node), found, "a multiple of the grain", "stripe_grain")
                 findings.setdefault((node.devno, segment.chunk), finding)
     return list(findings.values())
+
+
+def _judge_hidden(seen: Observation, members: Sequence[str]) -> List[Finding]:
+    """PVs below that LVM does not list. The kernel shows what lies on them; LVM can neither activate nor change it."""
+    below = dict.fromkeys(devno for level in levels_of_all(seen, members) for devno in level if devno in seen.hidden)
+    return [
+        Finding(ERROR, "pv", title_of(seen.nodes[devno]), "it is " + seen.hidden[devno].words, seen.hidden[devno].remedy(seen.nodes[devno].path), "pv_hidden")
+        for devno in below
+    ]
 
 
 def _judge_stripes(seen: Observation, top: Node, made: Filesystem) -> List[Finding]:

@@ -6,16 +6,16 @@ from __future__ import annotations
 from typing import List
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.guards import blank_reasons, guard_backing, guard_open, reasons_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.guards import guard_backing, guard_open, reasons_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lost_data import blank_reasons
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import our_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import HEAD_BYTES
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
 
 _LEFT_ALONE = "it is left alone; look at it, and wipe it by your own tools if nothing on it is needed"
 _GUIDE = "the guide on getting data back has all steps"
 RESTORE_GROUP = "bring back what LVM knew of it with pvcreate --uuid and vgcfgrestore; " + _GUIDE
-_RESTORE_FILESYSTEM = "unmount it, and bring the superblock back with e2fsck -b 32768 %s; " + _GUIDE
 
 
 def part_content_reasons(seen: Observation, node: Node, vg: str) -> List[Reason]:
@@ -23,6 +23,9 @@ def part_content_reasons(seen: Observation, node: Node, vg: str) -> List[Reason]
     pv, who = seen.pv(node.devno), "partition %s" % node.name
     if pv and pv.vg == vg:
         return []
+    hidden = seen.hidden.get(node.devno)
+    if hidden:
+        return [Reason("hidden", "%s carries %s" % (who, hidden.words), hidden.remedy(node.path))]
     above = seen.children(node.devno)
     volumes = ", ".join(child.title for child in above if child.kind == "lvm")
     if volumes and (not pv or not pv.vg):
@@ -33,7 +36,7 @@ def part_content_reasons(seen: Observation, node: Node, vg: str) -> List[Reason]
     if not what and not pv and "wipefs" not in seen.tools:
         what = "content that cannot be known without wipefs"
     if not what and node.devno in seen.filesystems:
-        what = "an ext filesystem labelled '%s'" % seen.filesystems[node.devno].label
+        what = "an %s filesystem labelled '%s'" % (seen.filesystems[node.devno].family, seen.filesystems[node.devno].label)
     if not what and above:
         what = "another layer (%s)" % ", ".join(child.title or child.name for child in above)
     what = what or seen.faults.get(node.devno, "")
@@ -43,7 +46,7 @@ def part_content_reasons(seen: Observation, node: Node, vg: str) -> List[Reason]
     return reasons or _unclaimed_reasons(seen, node) or blank_reasons(seen, node, who, RESTORE_GROUP)
 
 
-def volume_content_reasons(seen: Observation, node: Node, volume: str, begun: str = "") -> List[Reason]:
+def volume_content_reasons(seen: Observation, node: Node, volume: str, kind: FilesystemKind, begun: str = "") -> List[Reason]:
     """What speaks against making the filesystem of a volume of ours: it is empty, or somebody has put something there.
 
     *begun*: the UUID of the filesystem that a run was about to make on it, and had proven it blank. What an mke2fs that was cut off has left is no
@@ -58,12 +61,12 @@ def volume_content_reasons(seen: Observation, node: Node, volume: str, begun: st
         what = what or "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
     if what:
         return [Reason("signature", "%s carries %s" % (who, what), _LEFT_ALONE)]
-    restore = _RESTORE_FILESYSTEM % node.path
+    restore = "%s; %s" % (kind.restore % node.path, _GUIDE)
     mounted = ["%s is mounted on %s, and its superblock is gone" % (who, mount.target) for mount in seen.mounted(node.devno)]
     reasons = [Reason("damaged", text, restore) for text in mounted] or _unclaimed_reasons(seen, node)
     others = [mark for mark in seen.marks.get(node.devno, []) if mark.usage == "backup superblock" and mark.uuid != begun]
     proof = seen.proofs.get(node.devno)
-    if begun and not others and proof and (not proof.faults or proof.data_at >= HEAD_BYTES):
+    if begun and not others and proof and (not proof.faults or proof.data_at >= sum(kind.superblock)):
         return reasons
     return reasons or blank_reasons(seen, node, who, restore)
 

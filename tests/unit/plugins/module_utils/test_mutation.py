@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import mutation
-from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards, reasons
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards, lost_data, reasons
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase, unfinished_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules
 from ansible_collections.plumbline.ssd.tests.unit.hang import HANG
@@ -20,7 +20,7 @@ def test_every_guard_is_missed(figure):
     assert rows, done.stderr.decode()
     whole, muted = rows[0], {row["guard"]: row for row in rows[1:]}
     assert whole["status"] == 0, "the tests fail with all guards in place"
-    modules = (reasons, guards, volume_rules, erase, unfinished_table)
+    modules = (reasons, guards, lost_data, volume_rules, erase, unfinished_table)
     assert set(muted) == {"%s.%s" % (module.__name__.rpartition(".")[2], name) for module in modules for name in mutation.guards_of(module)}
     unnoticed = [guard for guard, row in muted.items() if not row["noticed"]]
     assert not unnoticed, "nothing fails without %s" % ", ".join(unnoticed)

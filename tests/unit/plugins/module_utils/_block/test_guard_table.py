@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import identity as model_identity
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, Signature, Table, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, HiddenPv, Signature, Table, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, spec
@@ -108,6 +108,10 @@ ROWS = {
     ],
     "guard_unknown_table": [(part, "table", "of a kind not known here; the kernel shows partitions: nvme0n1p1")],
     "guard_pv": [(lambda h: h.pv(DISK, "vg"), "pv", "an LVM PV of VG 'vg'"), (lambda h: h.pv(DISK, ""), "pv", "an LVM PV of no VG")],
+    "guard_hidden_pv": [
+        (put("hidden", HiddenPv("vg", "U", ("a filter",))), "hidden", "nvme0n1 carries an LVM PV of VG 'vg' that LVM does not list, since a filter"),
+        (inner("hidden", HiddenPv("", "U", ("the devices file",))), "hidden", "nvme0n1p1 carries an LVM PV of no VG that LVM does not list"),
+    ],
     "guard_filesystem": [(lambda h: h.ext4(DISK, "ledger"), "signature", "an ext filesystem labelled 'ledger'")],
     "guard_inside": [
         (inner("signatures", signature()), "signature", "nvme0n1p1 carries xfs filesystem at byte 0"),

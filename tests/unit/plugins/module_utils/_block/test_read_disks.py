@@ -25,7 +25,10 @@ def read(monkeypatch):
         monkeypatch.setattr(read_disks.ask_drive, "controllers", lambda node: ["/dev/" + path for path in paths])
         monkeypatch.setattr(read_disks.ask_drive, "read_phy_speed", lambda node: asked.append("phys") or 12000)
         monkeypatch.setattr(read_disks.read_link, "read_bus_links", lambda home, speed: asked.append((home, speed)) or links(home, speed, idle))
-        loaded = lambda path, home, speed: asked.append(("load", path, home)) or links(home, speed, busy)  # noqa: E731
+
+        def loaded(path, home, speed):
+            return asked.append(("load", path, home)) or links(home, speed, busy)
+
         monkeypatch.setattr(read_disks.read_link, "read_bus_links_under_load", loaded)
         found = read_disks.read_drive_links(host.seen.nodes[devno])
         return [one.width for one in found], asked

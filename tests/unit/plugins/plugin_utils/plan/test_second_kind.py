@@ -8,11 +8,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Mount, Segment, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import KIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import Ext4
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS, kind_of_mount
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import VFS_FLAGS, VFS_OPPOSITES, VFS_SILENT, MountOptions
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import view
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS, Layout
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
@@ -22,19 +23,63 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.stack_table import v
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host
 
 
-class OtherKind(Ext4):
-    """It has another name, another tool, a magic of its own, and an option that ext4 has not."""
+class OtherKind(FilesystemKind):
+    """Nothing of it is ext4's: another name, tool, magic and options, one of them a number that no remount changes."""
 
     family, name, types = "other", "other", ("other",)
     tool, package = "mkfs.other", "otherprogs"
-    longest_label, passno = 12, 0
-    options = Ext4.options._replace(filesystem="other", flags=Ext4.options.flags | {"fast"}, profiles={"default": ("noatime", "fast")})
+    smallest, too_small = 16 * MIB, "in which it has no room"
+    longest_label, largest_stripe, stripe_bits = 12, MIB, "it keeps little"
+    superblock = (0, 512)
+    stripe_rule, shape_words, new_uuid, set_label = "other_stripe", "sunit and swidth", "other_admin -U", "other_admin -L"
+    restore = "other_repair %s"
+    options = MountOptions(
+        filesystem="other",
+        profiles={"default": ("noatime", "fast")},
+        flags=VFS_FLAGS | {"fast"},
+        values={"logs": ("[1-9]", "1 to 9")},
+        cannot_hold={},
+        settings={},
+        alone={},
+        shown={},
+        silent=VFS_SILENT,
+        silent_starts=(),
+        opposites=VFS_OPPOSITES,
+        numbers={"logs=": ""},
+        brings={},
+        uncertain=(),
+        modes=(),
+        by_no_remount=("logs=",),
+        examples={},
+        needs={},
+    )
 
     def parse(self, raw):
-        return Filesystem("other", "u", "l", 4096, 25600, 16, 32, 0, ("extent",), family="other") if raw[:4] == b"OTHR" else None
+        return Filesystem("other", "u", "l", 4096, 25600, 16, 32, 0, family="other") if raw[:4] == b"OTHR" else None
+
+    def mark(self, at, base):
+        return Signature("other", "filesystem", base) if at(base, 4) == b"OTHR" else None
+
+    def copies(self, size):
+        return [size // 2]
 
     def mkfs_options(self, made):
         return "-l %s -s %d" % (made.label, made.stride)
+
+    def shape(self, stride, stripe_width):
+        return "sunit %d" % stride, "swidth %d" % stripe_width
+
+    def facts(self, found):
+        return {"block_size": found.block, "stride": found.stride, "stripe_width": found.stripe_width}
+
+    def changes(self, found, size):
+        return []
+
+    def made_otherwise(self, found, options):
+        return []
+
+    def mounted_otherwise(self, found, live):
+        return []
 
 
 @pytest.fixture
@@ -70,6 +115,9 @@ def test_a_volume_of_another_kind_is_planned():
         ({"filesystem": "zfs"}, "filesystem: 'zfs' is not known; wanted one of ext4, other"),
         ({"label": "thirteen-long"}, "(other keeps 12 bytes)"),
         ({"filesystem": "ext4", "mount_options": ["fast"]}, "'fast' is no mount option that is known here"),
+        ({"mount_options": ["data=ordered"]}, "'data=ordered' is no mount option that is known here"),
+        ({"errors": "panic"}, "errors: a filesystem of the kind other has no use for it"),
+        ({"bytes_per_inode": "64KiB"}, "bytes_per_inode: a filesystem of the kind other has no use for it"),
     ],
 )
 def test_each_kind_has_its_own_limits(more, words):
@@ -79,14 +127,20 @@ def test_each_kind_has_its_own_limits(more, words):
     assert words in " ".join([refused.value.msg, *refused.value.reasons])
 
 
+@pytest.mark.parametrize(("live", "refused"), [("logs=4", []), ("logs=2", [("logs=2", "logs=4")]), ("", [("no logs", "logs=4")])])
+def test_a_number_that_no_remount_changes(live, refused):
+    assert OtherKind.options.wants_unmount(("noatime", "logs=4"), tuple(filter(None, ("rw", live)))) == refused
+
+
 @pytest.mark.usefixtures("other")
 def test_what_stands_is_judged_by_its_kind():
     host = Host()
     parts = [host.part(disk, MIB, 50 * GIB) for disk in host.pair(2)]
     volume = host.mapped("pg-data", [Segment(0, 40 * GIB, "striped", 64 * KIB, tuple((part, MIB) for part in parts))])
     host.seen.filesystems[volume] = FILESYSTEMS["other"].parse(b"OTHR")
+    host.seen.mounts.append(Mount(volume, "/data", "other", ("rw", "noatime")))
     report = "\n".join(view_report(view(host.seen, volume)))
-    assert "other, stride 16, stripe_width 32" in report and kind_of_mount("other").name == "other" and kind_of_mount("nfs") is None
+    assert "other, sunit 16, swidth 32" in report and kind_of_mount("other").name == "other" and kind_of_mount("nfs") is None
 
 
 def test_a_kind_that_is_not_the_wanted_one_is_refused():

@@ -346,8 +346,15 @@ BAD = [
     (stack(devices=["d%d" % number for number in range(65)]), S + ".devices: found 65 devices; wanted at most 64"),
     (volume(mount_options=["noatme"]), V + ".mount_options: 'noatme' is no mount option that is known here (did you mean 'noatime'?); where your kernel "
      "has it, set accept: [unknown_mount_options] on the stack"),
-    (volume(mount_options=["commit=5s"]), V + ".mount_options: 'commit=5s' does not fit; wanted a whole number below a million behind the ="),
-    (volume(mount_options=["commit"]), V + ".mount_options: 'commit' does not fit; it wants a value, a whole number below a million"),
+    (
+        volume(mount_options=["commit=5s"]),
+        V + ".mount_options: 'commit=5s' does not fit; wanted a whole number below a million, without leading zeros behind the =",
+    ),
+    (
+        volume(mount_options=["commit=030"]),  # which the kernel takes for 24
+        V + ".mount_options: 'commit=030' does not fit; wanted a whole number below a million, without leading zeros behind the =",
+    ),
+    (volume(mount_options=["commit"]), V + ".mount_options: 'commit' does not fit; it wants a value, a whole number below a million, without leading zeros"),
     (volume(mount_options=["noatime=1"]), V + ".mount_options: 'noatime=1' does not fit; it takes no value"),
     (volume(mount_options=["users"]), V + ".mount_options: 'users' is not taken: it lets others mount the volume, and no kernel shows it, so that no run "
      "could tell whether it holds"),

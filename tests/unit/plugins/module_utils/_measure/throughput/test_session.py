@@ -12,7 +12,7 @@ import time
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import ask_file, guards, write_scratch_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.fiemap import Extent
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Lv, Lvm, Mount, Observation, Pv, Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, HiddenPv, Lv, Lvm, Mount, Observation, Pv, Segment, Signature, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import ENVIRONMENT
@@ -116,6 +116,7 @@ SPOILERS = {
     "open": (lambda host, lv, parts: host.seen.openers.update({lv: ["postgres (7)"]}), "open", "is open in postgres (7)"),
     "table": (lambda host, lv, parts: host.seen.tables.update({lv: Table("mbr")}), "table", "it carries a MBR partition table"),
     "pv": (lambda host, lv, parts: host.pv(lv, "nested"), "pv", "it is an LVM PV of VG 'nested'"),
+    "hidden": (lambda host, lv, parts: host.seen.hidden.update({lv: HiddenPv("nested", "U", ("a filter",))}), "hidden", "that LVM does not list"),
     "mark": (lambda host, lv, parts: host.seen.marks.update({lv: [Signature("oracleasm", "database", 32)]}), "signature", "the mark of oracleasm database"),
     "read-only": (lambda host, lv, parts: host.edit(lv, read_only=True), "read_only", "read-only"),
     "ext4": (lambda host, lv, parts: host.seen.filesystems.update({lv: Filesystem("ext4", "U", "data", 4096, 1, 0, 0, 1)}), "signature", "labelled 'data'"),

@@ -409,7 +409,7 @@ def test_nothing_is_erased_before_all_is_kept(monkeypatch):
             raise PlumblineError("nothing was written to it")
         return ["/var/lib/plumbline/backup/x"]
 
-    monkeypatch.setattr(write_tables.records_backups, "keep_device", keep)
+    monkeypatch.setattr(write_tables.keep_backups, "keep_device", keep)
     monkeypatch.setattr(write_tables, "_clear", lambda *_args: calls.append("erase"))
     monkeypatch.setattr(write_tables, "_write", lambda *_args: calls.append("write"))
     with pytest.raises(PlumblineError, match="nothing was written to it"):

@@ -243,7 +243,7 @@ def test_backups_of_all_come_before_the_first_write_and_the_table_last(monkeypat
     monkeypatch.setattr(write_tables, "_settle", lambda run: None)
     monkeypatch.setattr(write_tables, "_read_back", lambda run, device: {"name": device["name"]})
     monkeypatch.setattr(write_tables.block_device, "reread_table", lambda fd: None)
-    monkeypatch.setattr(write_tables.records_backups, "keep_device", lambda run, seen, devno, erasing: calls.append("keep " + devno) or ["/kept/" + devno])
+    monkeypatch.setattr(write_tables.keep_backups, "keep_device", lambda run, seen, devno, erasing: calls.append("keep " + devno) or ["/kept/" + devno])
     shown, backups = write_tables.partition_all(lambda argv, text: (0, "", ""), devices, False)
     assert [one["discarded_bytes"] for one in shown] == [100 * GIB - 2 * MIB if number in todo else 0 for number in range(2)]
     keeps = ["keep " + host.seen.paths[devices[number]["device"]] for number in todo]
@@ -261,7 +261,7 @@ def test_a_backup_that_cannot_be_kept_stops_the_write(monkeypatch):
 
     monkeypatch.setattr(write_tables.block_device, "open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(write_tables, "_prove", lambda *_args: write_tables.Proven(devices, host.seen))
-    monkeypatch.setattr(write_tables.records_backups, "keep_device", full)
+    monkeypatch.setattr(write_tables.keep_backups, "keep_device", full)
     monkeypatch.setattr(write_tables.write_discard, "discard_span", lambda *args: pytest.fail("discarded"))
     monkeypatch.setattr(write_tables, "_write", lambda *args: pytest.fail("written"))
     with pytest.raises(PlumblineError, match="no space"):
@@ -273,7 +273,7 @@ def test_check_mode_proves_and_writes_nothing(monkeypatch):
     monkeypatch.setattr(write_tables.block_device, "open_alone", lambda path, check: calls.append(check) or os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(write_tables, "_prove", lambda *_args: write_tables.Proven([request()], Observation()))
     monkeypatch.setattr(write_tables, "_write", lambda *args: calls.append("write"))
-    monkeypatch.setattr(write_tables.records_backups, "keep_device", lambda *args: calls.append("backup"))
+    monkeypatch.setattr(write_tables.keep_backups, "keep_device", lambda *args: calls.append("backup"))
     assert write_tables.partition_all(lambda argv, text: (0, "", ""), [request()], True) == ([], []) and calls == [True]
 
 
@@ -332,7 +332,7 @@ def test_what_is_discarded(monkeypatch, change, expected):
     monkeypatch.setattr(write_tables, "_settle", lambda run: None)
     monkeypatch.setattr(write_tables, "_read_back", lambda run, device: {})
     monkeypatch.setattr(write_tables.block_device, "reread_table", lambda fd: None)
-    monkeypatch.setattr(write_tables.records_backups, "keep_device", lambda *args: [])
+    monkeypatch.setattr(write_tables.keep_backups, "keep_device", lambda *args: [])
     write_tables.partition_all(lambda argv, text: (0, "", ""), devices, False)
     assert len(calls) == 2 * expected and sum(length for _offset, length in calls) == expected * (100 * GIB - 2 * MIB)
 
@@ -343,7 +343,7 @@ def test_a_discard_that_fails_leaves_the_device_without_a_table(monkeypatch):
     devices = make_plan(spec(host), host.seen).steps[0]["devices"]
     monkeypatch.setattr(write_tables.block_device, "open_alone", lambda path, check: os.open("/dev/null", os.O_RDONLY))
     monkeypatch.setattr(write_tables, "_prove", lambda *_args: write_tables.Proven(devices, host.seen))
-    monkeypatch.setattr(write_tables.records_backups, "keep_device", lambda *args: [])
+    monkeypatch.setattr(write_tables.keep_backups, "keep_device", lambda *args: [])
     monkeypatch.setattr(write_tables, "_write", lambda *args: pytest.fail("written"))
 
     def discard(_fd, offset, _length):
