@@ -299,7 +299,7 @@ PLANTED = [
     pytest.param(forms, {"_core/run_tools.py": "import %s._core.files\n" % NAME}, id="whole-name"),
     pytest.param(forms, {"_core/run_tools.py": taking("_core.gone.read_all")}, id="no-such-file"),
     *(
-        pytest.param(openings, {path: text}, id="%s-opens-%d" % (path.split("/")[0], number))
+        pytest.param(openings, {path: text}, id="%s-opens-%d" % (path.split("/", 1)[0], number))
         for path in ("_block/guards.py", "_stack/reader.py", "plugin_utils/plan/lvm.py")
         for number, text in enumerate(
             (
