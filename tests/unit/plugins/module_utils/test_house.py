@@ -29,6 +29,7 @@ RANKS = {
 }
 FLOORS = 9
 LINES = 420
+TEST_LINES = 800
 FUNCTION_LINES = 60
 
 # These open files and devices and run tools: by the first word of their names, or because they stand here. All others compute.
@@ -232,6 +233,12 @@ def test_the_floors_are_few():
     assert floors(texts) <= FLOORS
     modules = {"modules/" + path.name: path.read_text(encoding="utf-8") for path in (PLUGINS / "modules").glob("*.py")}
     assert [one for one in too_large(modules) if "lines" in one and "()" not in one] == []
+
+
+def test_no_test_file_is_longer_than_somebody_reads():
+    texts = files_below(PLUGINS.parent / "tests", PLUGINS.parent)
+    long = {path: text.count("\n") for path, text in texts.items() if text.count("\n") > TEST_LINES}
+    assert len(texts) > 100 and long == {}
 
 
 def sent_with(name):
