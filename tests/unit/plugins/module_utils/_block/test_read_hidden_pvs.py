@@ -131,4 +131,3 @@ def test_one_of_two_is_hidden():
     read_hidden_pvs(Lvm(host.seen, [first.devno], [FILTER]), host.seen, list(host.seen.geometries))
     words = "\n".join(make_plan(read_stacks(wanted), host.seen).refusals)
     assert "[hidden]" in words and "global_filter" in words and "plug its device in" not in words and "[damaged]" not in words
-
