@@ -7,16 +7,14 @@
 
 from __future__ import annotations
 
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ViewAction, host_of, print_report
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import ReportingAction, ViewAction
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.views import device_info
 
 
-class ActionModule(ViewAction):
+class ActionModule(ViewAction, ReportingAction):
     """Prints the disks as a spec names them; all else about them is in the result."""
 
     view = staticmethod(device_info)
 
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        print_report(self._display, host_of(task_vars), result.get("names"))
-        return result
+    def report_of(self, result):
+        return result.get("names")

@@ -123,8 +123,4 @@ class ActionModule(HostAction):
         return result
 
     def _plan(self, arguments, task_vars):
-        def call(module, args):
-            other = {} if module == "stack_plan" else {"module_name": f"plumbline.ssd.{module}"}
-            return super(ActionModule, self).ask(task_vars, args, **other)
-
-        return plan_host(call, arguments, self._task.check_mode)
+        return plan_host(self.caller(task_vars), arguments, self._task.check_mode)

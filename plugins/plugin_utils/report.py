@@ -94,6 +94,10 @@ class HostAction(ActionBase):
         given = self._task.args if arguments is None else arguments
         return explained(self._execute_module(module_args=given, task_vars=task_vars, wrap_async=self._task.async_val, **more))
 
+    def caller(self, task_vars):
+        """(module of ours, its arguments) → what it returns on the host."""
+        return lambda module, arguments: HostAction.ask(self, task_vars, arguments, module_name=f"plumbline.ssd.{module}")
+
     def facts(self):
         """What the controller itself found about the host: the interpreter, which is looked for once. No other fact is taken from a module of ours."""
         key = getattr(self, "_discovered_interpreter_key", None)
@@ -110,10 +114,7 @@ class ViewAction(HostAction):
     view = None
 
     def ask(self, task_vars, arguments=None, **more):
-        def call(module, args):
-            return super(ViewAction, self).ask(task_vars, args, module_name=f"plumbline.ssd.{module}")
-
-        return self.view(call, dict(self._task.args))
+        return self.view(self.caller(task_vars), dict(self._task.args))
 
 
 class ReportingAction(HostAction):

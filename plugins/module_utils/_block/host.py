@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Geometry, Limits
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.hidden_pv import HiddenPv
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import Link
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_path import Part
@@ -148,24 +149,6 @@ class Lv(NamedTuple):
     kinds: Tuple[str, ...] = ()
     active: bool = True
     layouts: Tuple[Tuple[int, int], ...] = ()
-
-
-class HiddenPv(NamedTuple):
-    """A sound PV that LVM does not list: of which VG it is, its UUID, and what keeps LVM from it."""
-
-    vg: str
-    uuid: str
-    by: Tuple[str, ...]
-
-    @property
-    def words(self) -> str:
-        whose = "of VG '%s'" % self.vg if self.vg else "of no VG"
-        return "an LVM PV %s that LVM does not list, since %s of its configuration hides it" % (whose, " or ".join(self.by))
-
-    def remedy(self, path: str) -> str:
-        """How LVM lists it again. What is on it is whole."""
-        ways = {"the devices file": "lvm lvmdevices --adddev %s" % path, "a filter": "filter and global_filter in /etc/lvm/lvm.conf without it"}
-        return "let LVM see it (%s), and run again; it is whole: do not wipe it, and make no PV there" % " and ".join(ways[by] for by in self.by)
 
 
 class Vg(NamedTuple):

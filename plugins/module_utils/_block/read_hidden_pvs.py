@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Dict, List, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import tool_output
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import HiddenPv, Observation, Pv
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.hidden_pv import DEVICES_FILE, FILTER, HiddenPv
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation, Pv
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
 
 _LABEL = "LVM2_member"
-DEVICES_FILE, FILTER = "the devices file", "a filter"
 # What LVM is asked with, by what it is kept from the device by. In one section: a second --config would replace the first.
 _WITHOUT = {DEVICES_FILE: "use_devicesfile=0", FILTER: 'filter=["a|.*|"] global_filter=["a|.*|"]'}
 
@@ -31,7 +31,7 @@ def read_hidden_pvs(run: Runner, seen: Observation, targets: Sequence[str]) -> N
     alone: Dict[str, Dict[str, Pv]] = {by: _pvs(run, seen, by) for by in _WITHOUT}
     for devno in shown:
         by = tuple(what for what, pvs in alone.items() if devno in pvs) or tuple(_WITHOUT)
-        seen.hidden[devno] = HiddenPv(everything[devno].vg, everything[devno].uuid, by[:1] if len(by) == 1 else tuple(_WITHOUT))
+        seen.hidden[devno] = HiddenPv(everything[devno].vg, everything[devno].uuid, by)
 
 
 def _looks_hidden(seen: Observation, devno: str) -> bool:

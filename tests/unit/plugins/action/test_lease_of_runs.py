@@ -92,7 +92,8 @@ def test_the_action_asks_again_only_for_a_dead_run_of_its_own(monkeypatch, args,
     action = stack_plan.ActionModule.__new__(stack_plan.ActionModule)
     action._task, action._display = Task(args), None
 
-    def execute(module_args, task_vars, wrap_async):
+    def execute(module_args, task_vars, wrap_async, module_name):
+        assert module_name == "plumbline.ssd.stack_plan"
         asked.append({**module_args, "lease": dict(module_args["lease"])} if module_args.get("lease") else module_args)
         return answers.pop(0)
 

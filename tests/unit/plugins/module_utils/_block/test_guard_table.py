@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import identity as model_identity
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, HiddenPv, Signature, Table, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.hidden_pv import HiddenPv
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, Signature, Table, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, spec
