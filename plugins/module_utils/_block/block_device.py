@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Block devices: read past the page cache, opened alone, discarded, their table read again. I/O.
 
-Everything but discard(), write_zeros() and reread_table() only reads.
+Everything but discard(), write_zeros(), write_at(), reread_table() and resize_partition() only reads.
 """
 
 from __future__ import annotations
 
 import array
+import ctypes
 import errno
 import fcntl
 import mmap
@@ -20,6 +21,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import 
 
 # linux/fs.h, linux/nvme_ioctl.h
 BLKRRPART = 0x125F
+BLKPG, BLKPG_RESIZE_PARTITION = 0x1269, 3  # linux/blkpg.h
 BLKDISCARD = 0x1277
 BLKZEROOUT = 0x127F
 NVME_IOCTL_ADMIN_CMD = 0xC0484E41
@@ -34,7 +36,16 @@ def open_read(path: str, exclusive: bool = False) -> int:
 
 def open_alone(path: str, read_only: bool) -> int:
     """Open exclusively and lock, so that neither a mount nor udev nor another run comes between proof and write. Raises PlumblineError."""
-    flags = os.O_EXCL | os.O_CLOEXEC | os.O_DIRECT | (os.O_RDONLY if read_only else os.O_RDWR)
+    return _open_locked(path, os.O_EXCL | (os.O_RDONLY if read_only else os.O_RDWR))
+
+
+def open_in_use(path: str, read_only: bool) -> int:
+    """Open a disk whose partitions are in use, and lock it against udev and other runs. Raises PlumblineError."""
+    return _open_locked(path, os.O_RDONLY if read_only else os.O_RDWR)
+
+
+def _open_locked(path: str, how: int) -> int:
+    flags = os.O_CLOEXEC | os.O_DIRECT | how
     deadline = time.monotonic() + ALONE_SECONDS
     while True:
         fd = -1
@@ -46,7 +57,8 @@ def open_alone(path: str, read_only: bool) -> int:
             if fd >= 0:
                 os.close(fd)
             if fault.errno not in (errno.EBUSY, errno.EAGAIN) or time.monotonic() > deadline:
-                raise PlumblineError("%s: it cannot be opened alone [busy]: %s" % (path, fault.strerror or fault)) from fault
+                alone = " alone" if how & os.O_EXCL else " and locked"
+                raise PlumblineError("%s: it cannot be opened%s [busy]: %s" % (path, alone, fault.strerror or fault)) from fault
         time.sleep(0.1)
 
 
@@ -124,3 +136,22 @@ def read_pieces(path: str, windows: Sequence[Tuple[int, int]]) -> List[Tuple[int
 def reread_table(fd: int) -> None:
     """Make the kernel read the partition table again; fails with EBUSY while a partition is open."""
     fcntl.ioctl(fd, BLKRRPART)
+
+
+def write_at(fd: int, offset: int, data: bytes) -> None:
+    """Write whole sectors past the page cache; they are on the medium when it returns. A short write raises OSError."""
+    with mmap.mmap(-1, len(data)) as buffer:
+        buffer[:] = data
+        put = os.pwrite(fd, buffer, offset)
+    if put != len(data):
+        raise OSError(errno.EIO, "short write of %d of %d bytes at byte %d" % (put, len(data), offset))
+    os.fsync(fd)
+
+
+def resize_partition(fd: int, number: int, start: int, length: int) -> None:
+    """Tell the kernel that a partition, which may be in use, ends elsewhere; bytes. It also believes an end behind that of the disk: the caller checks.
+
+    Source: include/uapi/linux/blkpg.h, block/ioctl.c (blkpg_do_ioctl()).
+    """
+    partition = ctypes.create_string_buffer(struct.pack("=qqi64s64s4x", start, length, number, b"", b""))
+    fcntl.ioctl(fd, BLKPG, struct.pack("@iiiP", BLKPG_RESIZE_PARTITION, 0, len(partition.raw), ctypes.addressof(partition)))

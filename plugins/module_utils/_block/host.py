@@ -62,6 +62,7 @@ class Node(NamedTuple):
     write_cache: str = ""  # the kernel's belief
     identity: Identity = Identity()
     backing_file: str = ""
+    suspended: bool = False  # a mapped device that takes no request: whoever reads it waits
 
     @property
     def path(self) -> str:
@@ -82,13 +83,17 @@ class TableEntry(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A partition table as its sectors say. *backup*: what is wrong with a GPT's second copy at the end of the disk; empty where it is sound."""
+    """A partition table as its sectors say. *backup*: what is wrong with a GPT's second copy at the end of the disk; empty where it is sound.
+
+    *made_for*: the bytes of the disk that a GPT was made for; less than it has: the disk grew. 0 where that is not known.
+    """
 
     kind: str  # gpt, mbr, protective (a protective MBR without a valid GPT)
     guid: str = ""
     entries: Tuple[TableEntry, ...] = ()
     fault: str = ""
     backup: str = ""
+    made_for: int = 0
 
 
 class Signature(NamedTuple):
@@ -123,6 +128,9 @@ class Filesystem(NamedTuple):
     reserved: int = 0  # blocks that only root may use
     faulty: bool = False  # the kernel has found errors in it, and nobody has checked it since
     family: str = ""  # what a signature calls it
+    growable: int = 0  # bytes up to which it grows while it is mounted; 0: it does not
+    group: int = 0  # bytes of one of its groups, and the fewest that its last one may have
+    least_group: int = 0
 
 
 class Pv(NamedTuple):

@@ -11,8 +11,8 @@ import struct
 import uuid
 from typing import Any, Dict, Mapping, Sequence
 
-_ENTRIES, _ENTRY = 128, 128  # as libfdisk makes them
-_HEADER = struct.Struct("<8sIIIIQQQQ16sQIII")  # UEFI 2.10, 5.3.2
+ENTRIES, ENTRY = 128, 128  # as libfdisk makes them
+HEADER = struct.Struct("<8sIIIIQQQQ16sQIII")  # UEFI 2.10, 5.3.2
 _MBR_ENTRY = struct.Struct("<B3sB3sII")
 
 
@@ -28,23 +28,24 @@ def table_sectors(device: Mapping[str, Any]) -> Dict[int, bytes]:
     name = device["name"].encode("utf-16-le")[:72].ljust(72, b"\0")
     first, end = device["start_bytes"] // sector, (device["start_bytes"] + device["length_bytes"]) // sector - 1
     entry = uuid.UUID(device["type_guid"]).bytes_le + uuid.UUID(device["guid"]).bytes_le + struct.pack("<QQQ", first, end, 0) + name
-    array = entry.ljust(_ENTRIES * _ENTRY, b"\0")
+    array = entry.ljust(ENTRIES * ENTRY, b"\0")
     taken = -(-len(array) // sector)
     places = {"primary": (1, last, 2), "backup": (last, 1, last - taken)}
     sectors = {0: _protective_mbr(sector, last)}
+    guid = uuid.UUID(disk_guid(device["guid"])).bytes_le
     for own, other, at in places.values():
-        sectors[own * sector] = _gpt_header(device, (own, other, at), (2 + taken, last - taken - 1), array).ljust(sector, b"\0")
+        sectors[own * sector] = gpt_header(guid, (own, other, at), (2 + taken, last - taken - 1), array).ljust(sector, b"\0")
         sectors[at * sector] = array[:sector].ljust(sector, b"\0")
     return sectors
 
 
-def _gpt_header(device: Mapping[str, Any], places: Sequence[int], usable: Sequence[int], array: bytes) -> bytes:
+def gpt_header(guid: bytes, places: Sequence[int], usable: Sequence[int], array: bytes) -> bytes:
+    """A header of a table with these entries. *places*: its own sector, that of the other header, and the first of its entries; *usable*: first and last."""
     own, other, at = places
-    guid = uuid.UUID(disk_guid(device["guid"])).bytes_le
     crc = binascii.crc32(array) & 0xFFFFFFFF
 
     def pack(checksum: int) -> bytes:
-        return _HEADER.pack(b"EFI PART", 0x10000, _HEADER.size, checksum, 0, own, other, usable[0], usable[1], guid, at, _ENTRIES, _ENTRY, crc)
+        return HEADER.pack(b"EFI PART", 0x10000, HEADER.size, checksum, 0, own, other, usable[0], usable[1], guid, at, ENTRIES, ENTRY, crc)
 
     return pack(binascii.crc32(pack(0)) & 0xFFFFFFFF)
 

@@ -50,6 +50,15 @@ def parse_table(head: bytes, logical: int) -> Optional[Table]:
     return Table("gpt", guid, tuple(_gpt_entries(body, count, length, logical)))
 
 
+# What is read of a disk's head to see its whole GPT, also one whose entries lie in the spare place behind their own while a disk's growth is written.
+TABLE_HEAD = 64 << 10
+
+
+def made_for(head: bytes, logical: int) -> int:
+    """The size of the disk that a sound GPT was made for, in bytes: it ends behind the backup."""
+    return (int(struct.unpack_from("<Q", head, logical + 32)[0]) + 1) * logical
+
+
 def backup_fault(head: bytes, tail: bytes, logical: int, size: int) -> str:
     """What is wrong with the backup of a sound GPT, whose *head* was parsed; empty where it is a true copy. *tail*: the end of the disk.
 

@@ -16,9 +16,11 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import PCIE, Link
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import (
     BCACHE_SUPERBLOCK_AT,
+    TABLE_HEAD,
     backup_fault,
     bcache_data_start,
     gpt_head_bytes,
+    made_for,
     parse_table,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
@@ -153,11 +155,11 @@ def read_drive_links(node: Node) -> Tuple[Link, ...]:
 
 def read_table(node: Node) -> Optional[Table]:
     logical = node.limits.logical
-    head = block_device.read_head(node.path, min(gpt_head_bytes(logical), node.size))
+    head = block_device.read_head(node.path, min(TABLE_HEAD, node.size))
     table = parse_table(head, logical)
     if table is None or table.kind != "gpt" or table.fault:
         return table
-    length = gpt_head_bytes(logical) - logical
+    table, length = table._replace(made_for=made_for(head, logical)), gpt_head_bytes(logical) - logical
     try:
         ((_at, tail),) = block_device.read_pieces(node.path, [(node.size // logical * logical - length, length)])
     except OSError as fault:

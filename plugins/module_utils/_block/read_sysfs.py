@@ -114,6 +114,7 @@ def _read_node(at: str, name: str, devno: str, size: int, numbers: Dict[str, str
         write_cache=read_text(home + "/queue/write_cache"),
         identity=_read_identity(at, name) if kind == "disk" else Identity(),
         backing_file=read_text(at + "/loop/backing_file"),
+        suspended=bool(title) and read_text(at + "/dm/suspended") == "1",
     )
 
 

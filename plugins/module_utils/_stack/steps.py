@@ -76,12 +76,14 @@ def volume_group_step(stack: str, pvs: List[str], extent: int, data_start: int, 
     return {"action": "volume_group", "stack": stack, "vg": stack, "pvs": pvs, **sizes, "summary": summary}
 
 
-def logical_volume_step(stack: str, volume: str, size: int, stripes: int, stripe: int, unfinished: bool, summary: str) -> Step:
-    """For community.general.lvol; sizes in bytes.
+def logical_volume_step(
+    stack: str, volume: str, size: int, stripes: int, stripe: int, unfinished: bool, summary: str, pvs: Sequence[str] = ()
+) -> Step:
+    """For community.general.lvol; sizes in bytes. *pvs*: those that it is made on, where it could be made on others; empty: where LVM finds room.
 
     *unfinished*: it is there, and only not active. What it holds is known when it is, so the plan for what comes on it is made again then.
     """
-    shape = {"size_bytes": size, "stripes": stripes, "stripe_bytes": stripe}
+    shape = {"size_bytes": size, "stripes": stripes, "stripe_bytes": stripe, "pvs": list(pvs)}
     return {"action": "logical_volume", "stack": stack, "vg": stack, "lv": volume, **shape, "unfinished": unfinished, "summary": summary}
 
 
@@ -89,6 +91,70 @@ def filesystem_step(stack: str, volume: str, device: str, fstype: str, options: 
     """For community.general.filesystem; *options* are those of mkfs."""
     made = {"device": device, "fstype": fstype, "options": options, "uuid": identifier}
     return {"action": "filesystem", "stack": stack, "volume": volume, **made, "summary": summary}
+
+
+# A disk of a stack that stands, as the module stack_growth takes it.
+STANDING_DISK = {
+    "device": {"type": "path", "required": True},
+    "identity": {"type": "str", "required": True},
+    "test_identity": {"type": "str", "default": ""},
+    "serial": {"type": "str", "default": ""},
+    "model": {"type": "str", "default": ""},
+    "diskseq": {"type": "int", "default": 0},
+    "size_bytes": {"type": "int", "required": True},
+    "logical_bytes": {"type": "int", "required": True},
+    "guid": {"type": "str", "required": True},
+    "start_bytes": {"type": "int", "default": 0},
+    "length_bytes": {"type": "int", "default": 0},
+    "full_proof": {"type": "bool", "default": False},
+}
+GROW_PARTITION, GROW_PV, EXTEND_VG, REFRESH_LV, GROW_LV, GROW_FILESYSTEM = GROWTH = (
+    "grow_partition", "grow_pv", "extend_vg", "refresh_lv", "grow_lv", "grow_filesystem",
+)  # fmt: skip
+# A step of growth, as the module stack_growth takes it; each action has a use for some of these.
+GROWTH_STEP = {
+    "action": {"type": "str", "choices": list(GROWTH), "required": True},
+    "stack": {"type": "str", "required": True},
+    "disks": {"type": "list", "elements": "dict", "required": True, "options": STANDING_DISK},
+    "pvs": {"type": "list", "elements": "str", "default": []},
+    "lv": {"type": "str", "default": ""},
+    "from_bytes": {"type": "int", "default": 0},
+    "size_bytes": {"type": "int", "default": 0},
+    "extent_bytes": {"type": "int", "default": 0},
+    "stripes": {"type": "int", "default": 0},
+    "stripe_bytes": {"type": "int", "default": 0},
+    "data_alignment_bytes": {"type": "int", "default": 0},
+    "device": {"type": "path", "default": ""},
+    "fstype": {"type": "str", "default": ""},
+    "uuid": {"type": "str", "default": ""},
+    "unfinished": {"type": "bool", "default": False},
+    "summary": {"type": "str", "default": ""},
+}
+
+
+class StandingDisk(NamedTuple):
+    """A disk that has a partition of ours. *length_bytes*: as it is to be, where it grows; 0 where it does not."""
+
+    device: str
+    identity: str
+    test_identity: str
+    serial: str
+    model: str
+    diskseq: int
+    size_bytes: int
+    logical_bytes: int
+    guid: str
+    start_bytes: int
+    length_bytes: int
+    full_proof: bool
+
+    def as_dict(self) -> Dict[str, Any]:
+        return dict(self._asdict())
+
+
+def growth_step(action: str, stack: str, disks: Sequence[StandingDisk], summary: str, **more: Any) -> Step:
+    """For stack_growth; sizes in bytes. *disks*: all of the stack's, by which the module knows that it is on the right ones."""
+    return {"action": action, "stack": stack, "disks": [disk.as_dict() for disk in disks], **more, "summary": summary}
 
 
 # The fields of Mount, as the module mount_points takes them.

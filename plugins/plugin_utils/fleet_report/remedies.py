@@ -86,6 +86,7 @@ RULES: Mapping[str, Rule] = {
     "closed": Rule("alignment", "open", "Open or assemble it, and read the host again; open nothing that another host may use."),
     "not_followed": Rule("alignment", "measure", "Nothing can be proven by addresses here: measure the volume, by offset_sweep or throughput."),
     "table_backup": Rule("alignment", "backup", "Write the backup of the table anew, after a look at the first one with sfdisk --verify."),
+    "device_grown": Rule("alignment", "grow", "Set grow: true on its stack, and run again: it is taken in while it is in use. See the guide on growth."),
     "table_damaged": Rule("alignment", "table", "Write nothing to the disk, and see the guide on getting a table back."),
     "disk_cut_off": Rule("alignment", "write", "Write nothing to the disk until it has its whole size again; copy what can be read."),
     "lba_format": Rule("alignment", "format", "Format the drive with larger blocks when it is next empty: nvme format erases everything."),

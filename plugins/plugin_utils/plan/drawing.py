@@ -19,9 +19,9 @@ def draw_wanted(plan: StackPlan, seen: Observation) -> list[str]:
     """The stack as the plan would leave it."""
     spec = plan.spec
     grains = {leg.geometry.grain.source for leg in plan.legs}
-    shape = spec.laid.of_stack(len(plan.legs), plan.stripe)
+    shape = spec.laid.of_stack(len(plan.legs), plan.width, plan.stripe)
     lines = ["%s: %s, grain %s (%s)" % (spec.name, shape, human(plan.grain), "; ".join(sorted(grains)))]
-    for leg in sorted(plan.legs, key=lambda one: one.index):
+    for leg in plan.ordered:
         node = seen.nodes[leg.devno]
         lines.append("  %s  %s  %s  %s" % (node.name, node.identity.model or node.kind, node.identity.serial or "-", human(node.size)))
         lines.append("    %s + %s  partition %s" % (human(leg.start), human(leg.size), partition_name(spec.name, leg.index)))
@@ -38,7 +38,7 @@ def _draw_volume(plan: StackPlan, planned: PlannedVolume) -> list[str]:
     volume, lines = planned.spec, []
     where = "on LV %s" % planned.name
     if plan.spec.grouped:
-        stripes = ", %d stripes of %s" % (len(plan.legs), human(planned.stripe)) if planned.stripe else ""
+        stripes = ", %d stripes of %s" % (planned.width, human(planned.stripe)) if planned.stripe else ""
         lines.append("    LV %s  %s%s" % (planned.name, human(planned.size), stripes))
     else:
         where = "on partition %d" % planned.legs[0].index

@@ -8,6 +8,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.k
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import filesystem_step
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import plan_grown_filesystem
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse_contents, refuse_rebuild
 
@@ -20,6 +21,8 @@ def plan_filesystems(plan: StackPlan, seen: Observation) -> None:
         if node and found:
             _check_made(plan, planned, found)
             _check_state(plan, seen, planned, found, node)
+            if not plan.refusals:
+                plan_grown_filesystem(plan, seen, planned, found, planned.size or planned.legs[0].size)
             continue
         if node:
             reasons = volume_rules.volume_content_reasons(seen, node, volume.name, volume.kind, planned.uuid if planned.uuid in seen.making else "")
@@ -48,7 +51,8 @@ def _check_made(plan: StackPlan, planned: PlannedVolume, found: Filesystem) -> N
 def _check_state(plan: StackPlan, seen: Observation, planned: PlannedVolume, found: Filesystem, node: Node) -> None:
     asked, kind = planned.spec.mount_options, FILESYSTEMS[found.kind]
     live = seen.in_force.get(node.devno, ()) if not any(option.startswith("stripe=") for option in asked) else ()
-    for change in kind.changes(found, node.size) + kind.made_otherwise(found, asked) + kind.mounted_otherwise(found, live):
+    size = min(node.size, found.blocks * found.block)  # that it is smaller than its device is a step
+    for change in kind.changes(found, size) + kind.made_otherwise(found, asked) + kind.mounted_otherwise(found, live):
         (plan.refuse if change.bad else plan.warn)("the filesystem of volume '%s': %s; wanted %s", planned.name, change.found, change.wanted)
     if node.read_only:
         text = "volume '%s' (%s) is read-only; wanted one that can be written to; lvchange --permission rw, or look at why it is so"

@@ -42,10 +42,10 @@ class Layout(NamedTuple):
             faults.append(text % (where, self.name, volumes, devices))
         return faults
 
-    def of_stack(self, legs: int, stripe: int) -> str:
-        """How the stack lies, in words."""
+    def of_stack(self, legs: int, width: int, stripe: int) -> str:
+        """How the stack lies, in words. *width*: legs of a row."""
         if self.striped:
-            return "striped over %d devices, stripe %s" % (legs, human(stripe))
+            return "striped over %d devices, stripe %s" % (width, human(stripe)) + (", %d rows" % (legs // width) if legs > width else "")
         return "volumes on one device" if self.grouped else "one filesystem per device"
 
     def of_volume(self, legs: int, stripe: int) -> str:
@@ -58,8 +58,8 @@ LAYOUTS: Mapping[str, Layout] = {
     for layout in (
         Layout("striped", True, "striped", 2, 0, "a stripe wants two devices or more; found %d; use layout 'linear' or 'separate' for one"),
         Layout(
-            "linear", True, "linear", 1, 1, "layout 'linear' is for one device; found %d; use layout 'striped' for several", ("stripe_size",), True
+            "linear", True, "linear", 1, 1, "layout 'linear' is for one device; found %d; use layout 'striped' for several", ("stripe_size", "stripes"), True
         ),
-        Layout("separate", False, "", 1, 0, "", ("stripe_size", "extent_size")),
+        Layout("separate", False, "", 1, 0, "", ("stripe_size", "extent_size", "stripes")),
     )
 }

@@ -7,15 +7,24 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import L
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human, is_power_of_two
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import Step, logical_volume_step, volume_group_step
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions import leg_extents, volume_extents
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import (
+    behind_metadata,
+    free_units,
+    leg_path,
+    plan_extended_group,
+    plan_grown_pvs,
+    plan_grown_volume,
+    row_units,
+    take_units,
+)
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions import volume_units
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse_contents, refuse_rebuild
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import part_path
 
 
 def plan_group(plan: StackPlan, seen: Observation) -> None:
     spec = plan.spec
-    paths = [part_path(leg, spec.name, seen.nodes[leg.devno].identity.key) for leg in sorted(plan.legs, key=lambda one: one.index)]
+    paths = [leg_path(plan, seen, leg) for leg in plan.ordered]
     group = seen.vg(spec.name)
     parts = {leg.node.devno for leg in plan.legs if leg.node}
     for leg in plan.legs:
@@ -33,66 +42,78 @@ def plan_group(plan: StackPlan, seen: Observation) -> None:
         plan.refuse("VG '%s' exists on other devices: %s; rename the stack", spec.name, ", ".join(pv.name for pv in seen.lvm.pvs if pv.vg == spec.name))
     if plan.refusals:
         return
-    if group and members == parts and len(parts) == len(plan.legs):
-        if spec.extent_bytes and group.extent_bytes != spec.extent_bytes:
-            refuse_rebuild(plan, "VG '%s'" % spec.name, "extents of %s" % human(group.extent_bytes), human(spec.extent_bytes))
-        plan.extent = group.extent_bytes
-        for leg in plan.legs:
-            pv = seen.pv(leg.node.devno) if leg.node else None
-            if pv and (leg.start + pv.data_start) % leg.geometry.grain_bytes != leg.geometry.offset_bytes:
-                phase = (leg.start + pv.data_start) % leg.geometry.grain_bytes
-                refuse_rebuild(plan, "PV %s" % pv.name, "its data at phase %d (pe_start %d)" % (phase, pv.data_start), "phase %d" % leg.geometry.offset_bytes)
-            if pv:
-                plan.data_start = pv.data_start
-        return
     if group:
-        plan.refuse("VG '%s' holds %d of its %d PVs; it is never extended here", spec.name, len(members & parts), len(plan.legs))
+        _check_group(plan, seen)
+        if not plan.refusals:
+            plan_grown_pvs(plan, seen)
+            plan_extended_group(plan, seen, members)
         return
     summary = "VG %s on %d PVs, extents of %s, data at %s" % (spec.name, len(paths), human(plan.extent), human(plan.data_start))
     plan.steps.append(volume_group_step(spec.name, paths, plan.extent, plan.data_start, summary))
 
 
+def _check_group(plan: StackPlan, seen: Observation) -> None:
+    """What stands of the group decides over extents and over where the data of its PVs begins."""
+    spec, group = plan.spec, seen.vg(plan.spec.name)
+    if group is None:
+        return
+    if spec.extent_bytes and group.extent_bytes != spec.extent_bytes:
+        refuse_rebuild(plan, "VG '%s'" % spec.name, "extents of %s" % human(group.extent_bytes), human(spec.extent_bytes))
+    plan.extent = group.extent_bytes
+    members = [pv for pv in seen.lvm.pvs if pv.vg == spec.name]
+    if len(members) == len(plan.legs):  # a PV that is still to be made gets what suits all
+        plan.data_start = members[-1].data_start
+    for leg in plan.legs:
+        pv = seen.pv(leg.node.devno) if leg.node else None
+        if pv and (leg.start + pv.data_start) % leg.geometry.grain_bytes != leg.geometry.offset_bytes:
+            phase = (leg.start + pv.data_start) % leg.geometry.grain_bytes
+            refuse_rebuild(plan, "PV %s" % pv.name, "its data at phase %d (pe_start %d)" % (phase, pv.data_start), "phase %d" % leg.geometry.offset_bytes)
+
+
 def plan_volumes(plan: StackPlan, seen: Observation) -> None:
-    spec = plan.spec
-    group = seen.vg(spec.name)
-    extents = group.extents // len(plan.legs) if group else leg_extents(plan)
-    wanted = {volume.name: volume_extents(plan, volume, extents) for volume in spec.volumes}
+    spec, unit = plan.spec, plan.extent * plan.width
+    total, free = sum(row_units(plan, seen)), free_units(plan, seen)
+    wanted = {volume.name: volume_units(plan, volume, total) for volume in spec.volumes}
     for volume in spec.volumes:
-        if not wanted[volume.name]:
+        comes_to = wanted[volume.name] * unit
+        if not comes_to:
             plan.refuse("volume '%s' would be smaller than one extent of %s on each leg", volume.name, human(plan.extent))
-        elif wanted[volume.name] * plan.extent * len(plan.legs) < volume.kind.smallest:
+        elif comes_to < volume.kind.smallest:
             text = "volume '%s' would have %s, %s; wanted at least %s"
-            comes_to = wanted[volume.name] * plan.extent * len(plan.legs)
             plan.refuse(text, volume.name, human(comes_to), volume.kind.too_small, human(volume.kind.smallest))
-    if sum(wanted.values()) > extents:
-        rows = ", ".join("%s %s" % (name, human(count * plan.extent * len(plan.legs))) for name, count in wanted.items())
-        plan.refuse("the volumes want more than there is: %s; the VG has %s", rows, human(extents * plan.extent * len(plan.legs)))
+    if sum(wanted.values()) > total:
+        rows = ", ".join("%s %s" % (name, human(count * unit)) for name, count in wanted.items())
+        plan.refuse("the volumes want more than there is: %s; the VG has %s", rows, human(total * unit))
     ours = {volume.name for volume in spec.volumes}
     others = sorted(lv.name for lv in seen.lvm.lvs if lv.vg == spec.name and lv.name not in ours)
-    missing = [volume.name for volume in spec.volumes if seen.lv(spec.name, volume.name) is None]
+    found = {volume.name: seen.lv(spec.name, volume.name) for volume in spec.volumes}
+    missing = [name for name, lv in found.items() if lv is None]
     known = len(plan.refusals)
     for name in missing:
         _check_map(plan, seen, "%s-%s" % (spec.name, name))
     shown = len(plan.refusals) > known
-    if group and missing:
+    if seen.vg(spec.name) and missing:
         for part in [leg.node for leg in plan.legs if leg.node]:
             for reason in volume_rules.free_reasons(seen, part):
                 plan.refuse("%s", reason.words)
-        want = sum(wanted[name] for name in missing) * plan.extent
-        free, pv = min((sum(length for _start, length in one.free), one.name) for one in seen.lvm.pvs if one.vg == spec.name)
-        if want > free and not shown:
-            text = "what is to be made (%s) wants %s on PV %s, which has %s free; the VG holds what is not in the spec: %s; lvrename or remove that"
-            plan.refuse(text, ", ".join(missing), human(want), pv, human(free), ", ".join(others) or "nothing that is shown")
+    needs = {name: max(wanted[name] - (lv.size // unit if lv else 0), 0) for name, lv in found.items()}
+    if sum(needs.values()) > sum(free) and sum(wanted.values()) <= total and not shown:
+        text = "what is to be made or grown (%s) wants %s, and VG '%s' has %s free for it; it holds what is not in the spec: %s; lvrename or remove that"
+        names = ", ".join(name for name, need in needs.items() if need)
+        plan.refuse(text, names, human(sum(needs.values()) * unit), spec.name, human(sum(free) * unit), ", ".join(others) or "nothing that is shown")
     if plan.refusals:
         return
     for planned in plan.volumes:
-        planned.size = wanted[planned.name] * plan.extent * len(plan.legs)
-        found = seen.lv(spec.name, planned.name)
-        if found:
-            _check_lv(plan, planned, found)
+        planned.size = wanted[planned.name] * unit
+        lv = found[planned.name]
+        if lv:
+            _check_lv(plan, seen, planned, lv, free)
             continue
-        summary = "LV %s/%s, %s %s" % (spec.name, planned.name, human(planned.size), spec.laid.of_volume(len(plan.legs), plan.stripe))
-        plan.steps.append(_lv_step(plan, planned, False, summary))
+        (first, units), *rest = take_units(free, wanted[planned.name])
+        row = [leg_path(plan, seen, leg) for leg in plan.rows[first]] if len(plan.rows) > 1 else []
+        summary = "LV %s/%s, %s %s" % (spec.name, planned.name, human(units * unit), spec.laid.of_volume(plan.width, plan.stripe))
+        plan.steps.append(_lv_step(plan, planned, units * unit, False, summary, row))
+        plan_grown_volume(plan, seen, planned, units * unit, rest)
     if others:
         plan.warn("VG '%s' holds LVs that are not in the spec and are left alone: %s", spec.name, ", ".join(others))
 
@@ -109,30 +130,33 @@ def _check_map(plan: StackPlan, seen: Observation, title: str) -> None:
             plan.refuse(text, title)
 
 
-def _lv_step(plan: StackPlan, planned: PlannedVolume, unfinished: bool, summary: str) -> Step:
-    return logical_volume_step(plan.spec.name, planned.name, planned.size, len(plan.legs), plan.stripe, unfinished, summary)
+def _lv_step(plan: StackPlan, planned: PlannedVolume, size: int, unfinished: bool, summary: str, pvs: list[str]) -> Step:
+    return logical_volume_step(plan.spec.name, planned.name, size, plan.width, plan.stripe, unfinished, summary, pvs)
 
 
-def _check_lv(plan: StackPlan, planned: PlannedVolume, found: Lv) -> None:
-    what = "LV %s/%s" % (found.vg, found.name)
+def _check_lv(plan: StackPlan, seen: Observation, planned: PlannedVolume, found: Lv, free: list[int]) -> None:
+    what, width = "LV %s/%s" % (found.vg, found.name), plan.width
     kind, striped = plan.spec.laid.segment, plan.spec.laid.striped
-    if found.stripes != len(plan.legs) or set(found.kinds) != {kind}:
+    if found.stripes != width or set(found.kinds) != {kind}:
         layout = "%d stripes" % found.stripes if set(found.kinds) == {"striped"} else ", ".join(found.kinds)
-        refuse_rebuild(plan, what, "a layout of %s" % layout, "%d stripes" % len(plan.legs) if striped else kind)
+        refuse_rebuild(plan, what, "a layout of %s" % layout, "%d stripes" % width if striped else kind)
     elif len(found.layouts) > 1:
         text = "segments of %s" % ", then ".join("%d stripes of %s" % (count, human(size)) for count, size in found.layouts)
-        refuse_rebuild(plan, what, text, "%d stripes of %s in all of it" % (len(plan.legs), human(plan.stripe)))
+        refuse_rebuild(plan, what, text, "%d stripes of %s in all of it" % (width, human(plan.stripe)))
     elif striped and found.stripe_bytes != plan.stripe and (plan.spec.stripe_bytes or not _fits(found.stripe_bytes, plan.grain)):
         refuse_rebuild(plan, what, "stripes of %s" % human(found.stripe_bytes), human(plan.stripe))
-    elif found.size != planned.size:
+    elif found.size > planned.size:
         refuse_rebuild(plan, what, "%s (%d bytes)" % (human(found.size), found.size), "%s (%d bytes)" % (human(planned.size), planned.size))
     elif not found.active and (not striped or found.stripe_bytes == plan.stripe) and found.segments == 1:
         # lvcreate writes the metadata first and activates then (lv_manip.c, _lv_create_an_lv()): what a kill leaves in between is just this.
-        plan.steps.append(_lv_step(plan, planned, True, "activate %s, which was left inactive; what is on it is planned then" % what))
+        summary = "activate %s, which was left inactive; what is on it is planned then" % what
+        plan.steps.append(_lv_step(plan, planned, found.size, True, summary, []))
     elif not found.active:
         plan.refuse("%s exists but is not active; run: lvchange -ay %s/%s", what, found.vg, found.name)
-    elif striped and found.stripe_bytes != plan.stripe:
-        planned.stripe = found.stripe_bytes
+    elif not behind_metadata(plan, seen, planned, found):
+        planned.stripe = found.stripe_bytes if striped else planned.stripe
+        unit = plan.extent * width
+        plan_grown_volume(plan, seen, planned, found.size, take_units(free, (planned.size - found.size) // unit))
 
 
 def _fits(stripe: int, grain: int) -> bool:

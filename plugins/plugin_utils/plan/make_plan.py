@@ -19,7 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.filesystems imp
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.lvm import plan_group, plan_volumes
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.mounts import judge_mounts, plan_mounts
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.packages import missing_packages, packages_of
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions import choose_sizes, plan_partitions
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions import choose_sizes, number_legs, plan_partitions
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, Plan, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.reserves import choose_reserves, judge_reserves
@@ -52,6 +52,7 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     plan.legs = [Leg(devno, index, seen.geometries[devno]) for index, devno in enumerate(devnos)]
     choose_erased(plan, seen)
     check_legs(plan, seen)
+    number_legs(plan)
     if plan.refusals or through == "write_cache":
         for leg in plan.legs:  # what was cut off is judged with the partitions
             refuse(plan, seen, leg, leg.doubts)

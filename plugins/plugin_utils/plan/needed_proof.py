@@ -44,7 +44,7 @@ def digests_of(plan: StackPlan, seen: Observation, verify: Verify) -> tuple[str,
         "layout": spec.layout,
         "stripe": plan.stripe,
         "stripes": {volume.name: volume.stripe for volume in plan.volumes if volume.stripe != plan.stripe},
-        "legs": [[seen.nodes[leg.devno].identity.key, leg.start, leg.size] for leg in sorted(plan.legs, key=lambda one: one.index)],
+        "legs": [[seen.nodes[leg.devno].identity.key, leg.start, leg.size] for leg in plan.ordered],
         "volumes": [[volume.name, volume.size] for volume in plan.volumes],
     }
     writing = {key: verify.measures[key] for key in verify.measures if MEASUREMENTS[key].writes}

@@ -21,6 +21,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import M
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import unfinished_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.trim_path import without_discards
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import PartitionDevice, partition_step
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import plan_grown_partitions
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse, refuse_rebuild
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.reserves import keep_standing
@@ -48,41 +49,44 @@ def choose_sizes(plan: StackPlan, seen: Observation) -> None:
         leg.start = partition_start(leg.geometry)
         leg.size = end - leg.start
     if spec.laid.striped:
-        smallest = min(leg.size for leg in legs)
-        for leg in legs:
-            leg.size = smallest
-    if spec.goal:
-        keep_standing(plan, seen)
+        for row in plan.rows:
+            smallest = min(leg.size for leg in row)
+            for leg in row:
+                leg.size = smallest
+    keep_standing(plan, seen)
     for leg in legs:
         if leg.size < 16 * MIB:
             node = seen.nodes[leg.devno]
             raise PlumblineError("device %s of %s leaves %s after the reserve; wanted at least 16 MiB" % (node.name, human(node.size), human(max(leg.size, 0))))
     plan.data_start = max(data_alignment(leg.geometry) for leg in legs)
-    plan.extent = spec.extent_bytes or max(extent_size(legs[0].size), plan.stripe)
+    first = plan.rows[0][0].size  # a row that comes later changes no extent
+    plan.extent = spec.extent_bytes or max(extent_size(first), plan.stripe)
     if spec.laid.others_begin and plan.extent % plan.grain:
         text = "layout '%s': extents of %s are no multiple of the grain %s, so that a second volume would begin off it; use layout 'separate'"
         raise PlumblineError(text % (spec.layout, human(plan.extent), human(plan.grain)))
-    if spec.grouped and legs[0].size // plan.extent > _MAX_EXTENTS:
+    largest = max(leg.size for leg in legs)
+    if spec.grouped and largest // plan.extent > _MAX_EXTENTS:
         text = "extent_size: %s makes %d extents of a PV of %s, and LVM counts them in 32 bits; leave it out, or set a larger one"
-        raise PlumblineError(text % (human(plan.extent), legs[0].size // plan.extent, human(legs[0].size)))
+        raise PlumblineError(text % (human(plan.extent), largest // plan.extent, human(largest)))
+
+
+def number_legs(plan: StackPlan) -> None:
+    """The number of each leg: what its partition is called, else the first that is free. By their numbers legs are in rows."""
+    indexes = {_index(leg.entry) for leg in plan.legs if leg.entry}
+    free = [index for index in range(len(plan.legs)) if index not in indexes]
+    for leg in plan.legs:
+        leg.index = _index(leg.entry) if leg.entry else free.pop(0)
 
 
 def plan_partitions(plan: StackPlan, seen: Observation) -> None:
     spec = plan.spec
     wanted = []
-    indexes = {_index(leg.entry) for leg in plan.legs if leg.entry}
-    free = [index for index in range(len(plan.legs)) if index not in indexes]
     for leg in plan.legs:
         node = seen.nodes[leg.devno]
-        if leg.entry:
-            leg.index = _index(leg.entry)
-            _check_partition(plan, leg, node)
-            _check_guid(plan, seen, leg)
-            if leg.node:
-                continue
-        else:
-            leg.index = free.pop(0)
-            _check_guid(plan, seen, leg)
+        _check_partition(plan, leg, node)
+        _check_guid(plan, seen, leg)
+        if leg.node:
+            continue
         starts = [] if leg.entry else _inner_starts(plan, leg)
         device = PartitionDevice(
             device=node.path,
@@ -114,6 +118,7 @@ def plan_partitions(plan: StackPlan, seen: Observation) -> None:
         wanted.append(_carry_on(plan, seen, leg, device) if leg.doubts or leg.entry else device)
     if len(plan.legs) > 1 and len({leg.index for leg in plan.legs}) < len(plan.legs):
         plan.refuse("two legs carry the same partition name; one is perhaps a copy of the other")
+    plan_grown_partitions(plan, seen)
     if wanted:
         erased = ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if leg.erase)
         names = ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if not leg.node)
@@ -134,10 +139,10 @@ def _inner_starts(plan: StackPlan, leg: Leg) -> list[int]:
     """Where our own volumes will begin on this leg, so that the blank proof looks there as well."""
     places, at = [leg.start], leg.start + plan.data_start
     if plan.spec.grouped:
-        extents = leg_extents(plan)
+        units = leg_extents(plan)
         for volume in plan.spec.volumes:
-            places.append(at)
-            at += volume_extents(plan, volume, extents) * plan.extent
+            places.append(min(at, leg.start + leg.size - MIB))
+            at += volume_units(plan, volume, units) * plan.extent
     return places
 
 
@@ -158,14 +163,14 @@ def _check_partition(plan: StackPlan, leg: Leg, node: Node) -> None:
             "start %d (phase %d)" % (leg.entry.start, phase),
             "phase %d of %s" % (wanted, human(leg.geometry.grain_bytes)),
         )
-    elif leg.entry.size != leg.size:
+    elif leg.entry.size > leg.size:
         refuse_rebuild(
             plan,
             "partition '%s' on %s" % (leg.entry.name, node.name),
             "%s (%d bytes)" % (human(leg.entry.size), leg.entry.size),
             "%s (%d bytes), by size and reserve" % (human(leg.size), leg.size),
         )
-    elif leg.node and leg.node.size != leg.entry.size:
+    elif leg.node and leg.node.size > leg.entry.size:
         text = "the kernel shows partition %s with %d bytes, and its table says %d [stale]; let it read the table again: blockdev --rereadpt %s"
         plan.refuse(text, leg.node.name, leg.node.size, leg.entry.size, node.path)
     wanted_type, what = (TYPE_LVM, "LVM") if plan.spec.grouped else (TYPE_LINUX, "Linux filesystem")
@@ -190,9 +195,8 @@ def leg_extents(plan: StackPlan) -> int:
     return min((leg.size - plan.data_start) // plan.extent for leg in plan.legs)
 
 
-def volume_extents(plan: StackPlan, volume: Volume, extents: int) -> int:
-    """Extents of a volume on each leg: a share is rounded down, a size is rounded up."""
+def volume_units(plan: StackPlan, volume: Volume, units: int) -> int:
+    """What a volume has of so many *units*, each of an extent on every leg of a row: a share is rounded down, a size is rounded up."""
     if volume.size_bytes:
-        per_extent = plan.extent * len(plan.legs)
-        return -(-volume.size_bytes // per_extent)
-    return int(extents * volume.percent / 100 + 1e-9)
+        return -(-volume.size_bytes // (plan.extent * plan.width))
+    return int(units * volume.percent / 100 + 1e-9)

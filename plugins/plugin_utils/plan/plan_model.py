@@ -12,7 +12,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Accepted, Node, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import merge_mount_steps
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import GROW_FILESYSTEM, merge_mount_steps
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Stack, Volume
 
 
@@ -47,6 +47,8 @@ class Leg:
     misfit: list[Reason] = field(default_factory=list)  # an erase was asked for, of other contents than these
     wanted: WantedReserve | None = None  # what the goal of the reserve comes to here
     fault: str = ""  # why it comes to nothing, on a leg that stands
+    spare: int = 0  # bytes that its partition is smaller than device and reserve allow
+    grows: bool = False  # its table, its partition or what the kernel knows of that is behind
     reserve_words: str = ""  # of the reserve, for people
 
 
@@ -63,6 +65,7 @@ class PlannedVolume:
     protected: bool  # whether somebody states power-loss protection of all drives below it
     stripe: int  # bytes: the stack's, or that of an LV which stands with another; 0 without stripes
     size: int = 0  # bytes, of an LV
+    width: int = 1  # legs that one stripe goes over
 
     @property
     def name(self) -> str:
@@ -75,8 +78,8 @@ class PlannedVolume:
 
     @property
     def stripe_width(self) -> int:
-        """Blocks on all legs together."""
-        return self.stride * len(self.legs)
+        """Blocks on all legs of a row together."""
+        return self.stride * self.width
 
 
 @dataclass
@@ -99,6 +102,21 @@ class StackPlan:
     host_mounts: Mapping[str, Volume] = field(default_factory=dict)  # the mount points of all stacks
     planned: list[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer
 
+    @property
+    def width(self) -> int:
+        """Legs of a row: each volume is striped over those of one row, and then of the next."""
+        return (self.spec.stripes or len(self.legs)) if self.spec.laid.striped else 1
+
+    @property
+    def ordered(self) -> list[Leg]:
+        """The legs by their numbers."""
+        return sorted(self.legs, key=lambda one: one.index)
+
+    @property
+    def rows(self) -> list[list[Leg]]:
+        legs = self.ordered
+        return [legs[at : at + self.width] for at in range(0, len(legs), self.width)]
+
     def refuse(self, text: str, *values: object) -> None:
         """A reason against the stack, with values in its text as % puts them there."""
         self.refusals.append("%s: %s" % (self.spec.name, text % values))
@@ -117,10 +135,14 @@ class Plan:
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """What is to be done, in order; the write caches of all stacks are one step, the first, and their mounts one, the last."""
+        """What is to be done, in order; the write caches of all stacks are one step, the first, and their mounts one.
+
+        The filesystems that grow come behind it: they are grown while they are mounted.
+        """
         steps = [] if self.refusals else ([self.cache_step] if self.cache_step else []) + [step for stack in self.stacks for step in stack.steps]
-        mounts = [step for step in steps if step["action"] == "mount"]
-        return [step for step in steps if step["action"] != "mount"] + ([merge_mount_steps(mounts)] if mounts else [])
+        mounts, grown = ([step for step in steps if step["action"] == action] for action in ("mount", GROW_FILESYSTEM))
+        others = [step for step in steps if step["action"] not in ("mount", GROW_FILESYSTEM)]
+        return others + ([merge_mount_steps(mounts)] if mounts else []) + grown
 
     @property
     def refusals(self) -> list[str]:

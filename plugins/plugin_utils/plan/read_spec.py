@@ -54,7 +54,7 @@ _TEST_IDENTITY = re.compile(r"[A-Za-z0-9_.:+=,@#%-]{1,200}")
 _DEVICE = re.compile(r"(?:[A-Za-z0-9_.:+=,@#% -]|\\x[0-9a-f]{2}|[^\x00-\x7f]){1,255}")
 _STACK_KEYS = (
     "name", "devices", "layout", "reserve", "stripe_size", "extent_size", "geometry", "volumes", "accept", "blank_proof",
-    "write_cache", "power_loss_protection", "erase", "discard", "workload",
+    "write_cache", "power_loss_protection", "erase", "discard", "workload", "grow", "stripes",
 )  # fmt: skip
 _SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
 _DEVICE_KEYS = ("path", "test_identity")
@@ -124,11 +124,19 @@ def _read_stack(raw: Any, where: str) -> Stack:
         erase=faults.take((), _read_erase, entry.get("erase", []), where + ".erase"),
         discard=faults.take(True, flag, entry.get("discard", True), where + ".discard"),
         goal=goal,
+        grow=faults.take(False, flag, entry.get("grow", False), where + ".grow"),
+        stripes=faults.take(0, _read_stripes, entry["stripes"], where + ".stripes") if "stripes" in entry else 0,
     )
     if not faults.lines:  # what contradicts what is told where each is right by itself
         _check_layout(stack, entry, where, faults)
     faults.tell()
     return stack
+
+
+def _read_stripes(value: Any, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MAX_LEGS:
+        raise PlumblineError("%s: '%s' does not fit; wanted the number of devices that a volume is striped over, from 2 to %d" % (where, value, MAX_LEGS))
+    return value
 
 
 def read_cache_state(value: Any, where: str) -> str:
@@ -171,6 +179,9 @@ def _check_layout(stack: Stack, entry: Mapping[str, Any], where: str, faults: Fa
     if stack.legs > MAX_LEGS:
         faults.lines.append("%s.devices: found %d devices; wanted at most %d" % (where, stack.legs, MAX_LEGS))
     faults.lines += stack.laid.fault(stack.legs, len(stack.volumes), list(entry), where)
+    if stack.stripes and stack.laid.striped and stack.legs % stack.stripes:
+        text = "%s.stripes: %d devices are no whole rows of %d; name %d more, or as many fewer as are too many"
+        faults.lines.append(text % (where, stack.legs, stack.stripes, stack.stripes - stack.legs % stack.stripes))
     if not stack.grouped:
         return
     if _DEVICE_NODE.fullmatch(stack.name):

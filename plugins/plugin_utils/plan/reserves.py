@@ -75,21 +75,28 @@ def choose_reserves(plan: StackPlan, seen: Observation) -> None:
 
 def _stands(plan: StackPlan, leg: Leg) -> bool:
     """Whether its length is no longer free: it has our partition, or has to be as long as that of another leg of its stripe."""
-    return leg.entry is not None or (plan.spec.laid.striped and any(one.entry for one in plan.legs))
+    return leg.entry is not None or (plan.spec.laid.striped and any(one.entry for row in plan.rows if leg in row for one in row))
 
 
 def keep_standing(plan: StackPlan, seen: Observation) -> None:
-    """What stands keeps its length whatever the goal comes to, and a further leg of a stripe gets the same. Raises PlumblineError where it is too small."""
-    lengths = [leg.entry.size for leg in plan.legs if leg.entry]
-    for leg in plan.legs:
-        if not _stands(plan, leg):
-            continue
-        leg.size = min(lengths) if plan.spec.laid.striped else leg.entry.size if leg.entry else leg.size
-        node = seen.nodes[leg.devno]
-        if not leg.entry and leg.start + leg.size > node.size - MIB:
-            raise PlumblineError(
-                "device %s of %s is too small for the partition of %s that the other legs have" % (node.name, human(node.size), human(leg.size))
-            )
+    """What stands keeps its length, unless the stack grows, and a further leg of its row gets the same. Raises PlumblineError where it is too small.
+
+    A reserve that is stated and would be larger than the one that stands stays wanted: that is told with the partition.
+    """
+    for row in plan.rows:
+        lengths = [leg.entry.size for leg in row if leg.entry]
+        for leg in row:
+            if leg.entry:
+                leg.spare = 0 if leg.fault else max(leg.size - leg.entry.size, 0)  # without a reserve that is known nothing is taken in
+                if leg.spare and plan.spec.grow:
+                    continue
+                leg.size = leg.entry.size if leg.spare or plan.spec.goal else leg.size
+            elif lengths and plan.spec.laid.striped and (plan.spec.goal or min(lengths) < leg.size) and not plan.spec.grow:
+                leg.size = min(lengths)
+            node = seen.nodes[leg.devno]
+            if not leg.entry and leg.start + leg.size > node.size - MIB:
+                text = "device %s of %s is too small for the partition of %s that the other legs have"
+                raise PlumblineError(text % (node.name, human(node.size), human(leg.size)))
 
 
 def judge_reserves(plan: StackPlan, seen: Observation) -> None:

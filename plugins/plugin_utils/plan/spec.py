@@ -122,6 +122,8 @@ class Stack(NamedTuple):
     erase: tuple[Erase, ...] = ()
     discard: bool = True  # its devices, when they are partitioned
     goal: ReserveGoal | None = None  # instead of *reserve*, which is empty then
+    grow: bool = False  # whether the stack takes in what its devices have more than when they were partitioned
+    stripes: int = 0  # legs that a volume is striped over; 0: all. More devices than that are further rows of as many
 
     @property
     def laid(self) -> Layout:

@@ -36,7 +36,7 @@ def place_volumes(plan: StackPlan, seen: Observation) -> list[PlannedVolume]:
 
 def _placed(plan: StackPlan, seen: Observation, number: int, volume: Volume) -> PlannedVolume:
     spec = plan.spec
-    legs = sorted(plan.legs, key=lambda one: one.index)
+    legs = plan.ordered
     if spec.grouped:
         device, node = "/dev/%s/%s" % (spec.name, volume.name), seen.lv_node(spec.name, volume.name)
     else:
@@ -53,4 +53,5 @@ def _placed(plan: StackPlan, seen: Observation, number: int, volume: Volume) -> 
         made=found.made if found else 0,
         protected=all(one.serial in spec.power_loss_protection for one in disks),
         stripe=plan.stripe,
+        width=plan.width if spec.grouped else 1,
     )

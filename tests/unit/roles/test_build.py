@@ -21,7 +21,8 @@ STEPS = {
     "partition": {"action": "partition", "stack": "pgdata", "devices": [{"device": "/dev/x"}], "summary": "tables"},
     "group": {"action": "volume_group", "vg": "pgdata", "pvs": ["/dev/a"], "extent_bytes": 1 << 22, "data_alignment_bytes": 1 << 20, "summary": "VG"},
     "volume": {
-        "action": "logical_volume", "vg": "pgdata", "lv": "data", "size_bytes": 1 << 30, "stripes": 1, "stripe_bytes": 0, "unfinished": False, "summary": "LV",
+        "action": "logical_volume", "vg": "pgdata", "lv": "data", "size_bytes": 1 << 30, "stripes": 1, "stripe_bytes": 0, "pvs": [], "unfinished": False,
+        "summary": "LV",
     },
     "filesystem": {"action": "filesystem", "device": "/dev/pgdata/data", "fstype": "ext4", "options": "-b 4096", "uuid": "u", "summary": "ext4"},
     "mount": {"action": "mount", "mounts": [], "drop_ins": {}, "enable_fstrim_timer": False, "accepted": [], "summary": "mount"},

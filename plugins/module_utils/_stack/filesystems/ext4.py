@@ -136,6 +136,7 @@ class Ext4(FilesystemKind):
         high = struct.unpack_from("<I", raw, 0x150)[0] if incompat & 0x80 else 0
         features = [name for bit, name in sorted(_INCOMPAT.items()) if incompat & bit]
         features += [name for bit, name in sorted(_RO_COMPAT.items()) if ro_compat & bit]
+        growable, group, least = _growth(raw, low | high << 32)
         return Filesystem(
             kind=self.name,
             family=self.family,
@@ -152,6 +153,9 @@ class Ext4(FilesystemKind):
             journal=bool(compat & 0x4),  # EXT4_FEATURE_COMPAT_HAS_JOURNAL
             reserved=struct.unpack_from("<I", raw, 0x8)[0] | (struct.unpack_from("<I", raw, 0x154)[0] << 32 if incompat & 0x80 else 0),
             faulty=bool(struct.unpack_from("<H", raw, 0x3A)[0] & 0x2),  # EXT4_ERROR_FS
+            growable=growable,
+            group=group,
+            least_group=least,
         )
 
     def mark(self, at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
@@ -198,10 +202,20 @@ class Ext4(FilesystemKind):
         if lacking < 0:
             text = "it is %s larger than what it stands on: its end is cut off"
             changes.append(Change("ext4_cut_off", True, text % human(-lacking), "the whole device; write nothing, and bring back what is missing"))
-        elif lacking >= MIB:
+        elif self.room(found, size) - found.blocks * found.block >= MIB:
             text = "it is %s smaller than what it stands on"
             changes.append(Change("ext4_smaller", False, text % human(lacking), "all of it, by resize2fs, which a mounted one takes as well"))
         return changes
+
+    def growth_limit(self, found: Filesystem) -> str:
+        if not found.growable:
+            return "it has no blocks reserved for the table of its groups (resize_inode), and without these ext4 is not grown here while it is mounted"
+        if found.growable >= found.block << 32:
+            return "ext4 with blocks of %d grows to 2^32 blocks while it is mounted" % found.block
+        return "by what it has reserved for the table of its groups (resize_inode); beyond that the kernel would convert it (meta_bg), for good"
+
+    def grow_argv(self, device: str, mount: str, blocks: int) -> List[str]:
+        return ["resize2fs", device, str(blocks)]
 
     def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
         changes = []
@@ -226,6 +240,30 @@ class Ext4(FilesystemKind):
             return []
         text = "it is mounted with stripe=%s, and its superblock says %d" % (shown, wanted)
         return [Change("ext4_stripe", False, text, "one stripe for both, by mount -o remount,stripe=%d" % wanted)]
+
+
+def _growth(raw: bytes, blocks: int) -> Tuple[int, int, int]:
+    """Bytes that it is growable to while it is mounted, of a group, and of the smallest last group.
+
+    Online, the table of groups grows into the blocks that mke2fs reserved behind it (resize_inode; fs/ext4/resize.c, ext4_resize_fs()). Where they are used up
+    the kernel converts the filesystem to meta_bg, which nothing converts back. mke2fs and resize2fs leave a last group out that has fewer blocks than its
+    own tables and 50 more (e2fsprogs, lib/ext2fs/initialize.c, adjust_fs_info()).
+    """
+    block = 1024 << min(struct.unpack_from("<I", raw, 0x18)[0], 6)
+    per_group, _frags, inodes = struct.unpack_from("<III", raw, 0x20)
+    compat, incompat, _ro_compat = struct.unpack_from("<III", raw, 0x5C)
+    inode = struct.unpack_from("<H", raw, 0x58)[0]
+    descriptor = struct.unpack_from("<H", raw, 0xFE)[0] if incompat & 0x80 else 32
+    if not (per_group and inode) or not 32 <= descriptor <= block:
+        return 0, 0, 0
+    in_a_block = block // descriptor
+    groups = -(-blocks // per_group)
+    tables = -(-groups // in_a_block)
+    reserved = struct.unpack_from("<H", raw, 0xCE)[0]
+    least = 3 + tables + reserved + -(-inodes * inode // block) + 50
+    online = bool(compat & 0x10) and not incompat & 0x10  # EXT4_FEATURE_COMPAT_RESIZE_INODE, EXT4_FEATURE_INCOMPAT_META_BG
+    most = min((tables + reserved) * in_a_block * per_group, 1 << 32) * block if online else 0
+    return most, per_group * block, min(least, per_group) * block
 
 
 EXT4 = Ext4()

@@ -95,6 +95,20 @@ class FilesystemKind:
         """What is returned of it."""
         raise NotImplementedError
 
+    def room(self, found: Filesystem, size: int) -> int:
+        """What it takes of a device of *size* bytes: a last group that is too small for its own tables is left out."""
+        size = size // found.block * found.block
+        rest = size % found.group if found.group else 0
+        return size - rest if rest < found.least_group else size
+
+    def growth_limit(self, found: Filesystem) -> str:
+        """Why it does not grow beyond what it is said to be growable to."""
+        raise NotImplementedError
+
+    def grow_argv(self, device: str, mount: str, blocks: int) -> List[str]:
+        """The command that makes a mounted one as large as *blocks* of its own."""
+        raise NotImplementedError
+
     def changes(self, found: Filesystem, size: int) -> List[Change]:
         """What is wrong with it on a device of *size* bytes, whoever made it."""
         raise NotImplementedError

@@ -23,9 +23,12 @@ _PV_HEADERS = 8192  # of a PV: its label in the second sector, the header of its
 
 def read_filesystems(seen: Observation, targets: Sequence[str]) -> None:
     """Superblocks of whatever carries no further layer."""
+    for node in [node for node in seen.nodes.values() if node.suspended]:
+        for above in seen.tree(node.devno):
+            seen.faults.setdefault(above.devno, "%s is suspended: it takes no request, and whoever reads it waits" % (node.title or node.name))
     for devno in dict.fromkeys(node.devno for target in targets for node in seen.tree(target)):
         node = seen.nodes[devno]
-        if devno in seen.filesystems or seen.children(devno) or seen.pv(devno) or node.size < 8192 or node.kind == "other":
+        if devno in seen.filesystems or seen.children(devno) or seen.pv(devno) or node.size < 8192 or node.kind == "other" or node.suspended:
             continue
         if seen.tables.get(devno):
             continue

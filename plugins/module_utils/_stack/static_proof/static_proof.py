@@ -151,7 +151,11 @@ def _judge_devices(seen: Observation, devno: str) -> List[Finding]:
             findings.append(Finding(ERROR, "device", node.name, "alignment_offset is -1", "layers below it that agree", "legs_disagree"))
         table = seen.tables.get(node.devno)
         findings += _judge_table(node, table) if table else []
-        if table and table.backup and not _cut_off(node, table):
+        if table and 0 < table.made_for <= node.size - node.limits.logical:
+            found = "it grew from %s to %s since its partition table was written" % (human(table.made_for), human(node.size))
+            wanted = "a table of all of it: grow: true on its stack, if it is one of ours; else sgdisk -e /dev/%s, if the room is wanted" % node.name
+            findings.append(Finding(WARNING, "device", node.name, found, wanted, "device_grown"))
+        elif table and table.backup and not _cut_off(node, table):
             found = "the backup of its partition table is %s" % table.backup
             wanted = "a true copy, which sfdisk --relocate gpt-bak-std /dev/%s writes" % node.name
             findings.append(Finding(WARNING, "device", node.name, found, wanted, "table_backup"))

@@ -191,10 +191,10 @@ class Host:
         pv = Pv(devno, "/dev/" + node.name, "uuid-" + devno, vg, data_start, extents, ((data_start, extents * extent),))
         self.seen.lvm = self.seen.lvm._replace(pvs=self.seen.lvm.pvs + (pv,))
 
-    def allocate(self, vg, length):
-        """Give *length* free bytes in one piece of each PV of a VG to somebody. Returns where they begin."""
+    def allocate(self, vg, length, devnos=()):
+        """Give *length* free bytes in one piece of each PV of a VG, or of these, to somebody. Returns where they begin."""
         starts = []
-        for pv in [pv for pv in self.seen.lvm.pvs if pv.vg == vg]:
+        for pv in [pv for pv in self.seen.lvm.pvs if pv.vg == vg and (not devnos or pv.devno in devnos)]:
             run = next((run for run in pv.free if run[1] >= length), None)
             assert run, "lvcreate would find no room"
             starts.append((pv.devno, run[0]))
@@ -222,7 +222,7 @@ class Host:
     def ext4(self, devno, label="", stride=0, width=0, uuid="12345678-1234-5678-9abc-def012345678", block=4096):
         """Put a filesystem on a node."""
         shape = (self.seen.nodes[devno].size // block, stride, width)
-        self.seen.filesystems[devno] = Filesystem("ext4", uuid, label, block, *shape, 1000, ("extent",), family="ext")
+        self.seen.filesystems[devno] = Filesystem("ext4", uuid, label, block, *shape, 1000, ("extent",), family="ext", growable=16 << 40)
 
     def mount(self, devno, target, options=("rw", "noatime"), here=True):
         """Mount a node."""
@@ -279,7 +279,7 @@ class Host:
             return
         each = step["size_bytes"] // step["stripes"]
         assert each % vg.extent_bytes == 0, "lvcreate would round the size up"
-        legs = self.allocate(vg.name, each)
+        legs = self.allocate(vg.name, each, [self._by_guid(path) for path in step["pvs"]])
         kind = "striped" if step["stripes"] > 1 else "linear"
         self.mapped("%s-%s" % (vg.name, step["lv"]), [Segment(0, step["size_bytes"], kind, step["stripe_bytes"], legs)])
         lv = Lv(vg.name, step["lv"], step["size_bytes"], step["stripes"], step["stripe_bytes"], 1, (kind,))
@@ -314,6 +314,67 @@ class Host:
             self.seen.accepted += [Accepted(one["stack"], since=NOW, **dict(risk, serials=tuple(risk["serials"]))) for risk in one["risks"]]
         self.seen.drop_ins.update(step["drop_ins"])
         self.seen.timer_enabled = self.seen.timer_enabled or step["enable_fstrim_timer"]
+
+    # --- growth: what the device does, and what the module does ------------------------------------
+
+    def resize(self, devno, size):
+        """As a cloud or a SAN makes a disk larger: its table stays as it was."""
+        table, node = self.seen.tables[devno], self.seen.nodes[devno]
+        if table:
+            self.seen.tables[devno] = table._replace(made_for=table.made_for or node.size, backup="expected elsewhere")
+        self.edit(devno, size=size)
+
+    def _do_grow_partition(self, step):
+        for disk in [disk for disk in step["disks"] if disk["length_bytes"]]:
+            devno = next(n.devno for n in self.seen.nodes.values() if n.path == disk["device"])
+            node, table = self.seen.nodes[devno], self.seen.tables[devno]
+            assert table.entries[0].size <= disk["length_bytes"] and disk["start_bytes"] + disk["length_bytes"] <= node.size - MIB
+            entry = table.entries[0]._replace(size=disk["length_bytes"])
+            self.seen.tables[devno] = table._replace(entries=(entry,), made_for=node.size, backup="")
+            part = next(n for n in self.seen.nodes.values() if n.parent == devno)
+            self.edit(part.devno, size=disk["length_bytes"], segments=(Segment(0, disk["length_bytes"], "part", 0, ((devno, part.start),)),))
+
+    def _do_grow_pv(self, step):
+        for path in step["pvs"]:
+            devno = self._by_guid(path)
+            pv = self.seen.pv(devno)
+            count = (self.seen.nodes[devno].size - pv.data_start) // step["extent_bytes"]
+            assert count > pv.extents
+            more = (pv.data_start + pv.extents * step["extent_bytes"], (count - pv.extents) * step["extent_bytes"])
+            new = pv._replace(extents=count, free=tuple(sorted([*pv.free, more])))
+            self.seen.lvm = self.seen.lvm._replace(pvs=tuple(new if one is pv else one for one in self.seen.lvm.pvs))
+
+    def _do_extend_vg(self, step):
+        for path in step["pvs"]:
+            devno = self._by_guid(path)
+            count = (self.seen.nodes[devno].size - step["data_alignment_bytes"]) // step["extent_bytes"]
+            self.pv(devno, step["stack"], step["data_alignment_bytes"], count, step["extent_bytes"])
+
+    def _do_grow_lv(self, step):
+        lv, node = self.seen.lv(step["stack"], step["lv"]), self.seen.lv_node(step["stack"], step["lv"])
+        assert lv.size == step["from_bytes"] and lv.stripes == step["stripes"], "lvextend would do something else"
+        each, left, legs = (step["size_bytes"] - lv.size) // step["stripes"], {}, {self._by_guid(path) for path in step["pvs"]}
+        for pv in [pv for pv in self.seen.lvm.pvs if pv.devno in legs]:
+            want, left[pv.devno] = each, []
+            for start, length in pv.free:
+                taken = min(length, want)
+                want -= taken
+                left[pv.devno].append((start + taken, length - taken))
+            assert not want, "lvextend would find no room"
+            self._set_free(pv, left[pv.devno])
+        self.edit(node.devno, size=step["size_bytes"])
+        new = lv._replace(size=step["size_bytes"], segments=lv.segments + 1)
+        self.seen.lvm = self.seen.lvm._replace(lvs=tuple(new if one is lv else one for one in self.seen.lvm.lvs))
+
+    def _do_refresh_lv(self, step):
+        node = self.seen.lv_node(step["stack"], step["lv"])
+        self.edit(node.devno, size=step["size_bytes"], suspended=False)
+
+    def _do_grow_filesystem(self, step):
+        devno = next(devno for devno, fs in self.seen.filesystems.items() if fs.uuid == step["uuid"])
+        made = self.seen.filesystems[devno]
+        assert self.seen.mounted(devno) and step["size_bytes"] <= self.seen.nodes[devno].size
+        self.seen.filesystems[devno] = made._replace(blocks=step["size_bytes"] // made.block)
 
     def build(self, stacks, through="filesystem", limit=99):
         """Plan, carry out at most *limit* steps; returns the plan that was carried out."""

@@ -303,13 +303,6 @@ def test_a_filesystem_that_is_not_well_is_refused(change, refusal):
     assert not plan.steps and any(refusal in one and "the filesystem of volume" in one for one in plan.refusals), plan.refusals
 
 
-def test_a_filesystem_that_is_smaller_than_its_volume_is_told():
-    host = built()
-    host.seen.filesystems = {devno: found._replace(blocks=found.blocks - 1024) for devno, found in host.seen.filesystems.items()}
-    plan = make_plan(spec(host), host.seen)
-    assert plan.steps == [] and any("it is 4 MiB smaller than what it stands on; wanted all of it, by resize2fs" in one for one in plan.warnings)
-
-
 def test_a_volume_that_is_read_only_is_refused():
     host = built()
     devno = next(iter(host.seen.filesystems))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A filesystem of ours that grows while it is mounted. I/O."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
+
+
+def grow_filesystem(run: Runner, seen: Observation, step: Mapping[str, Any], look: Callable[[], Observation], check: bool) -> None:
+    """Let its own tool grow it to the bytes of the step, and read its superblock back. Raises PlumblineError."""
+    what, wanted = "the filesystem on %s" % step["device"], step["size_bytes"]
+    devno = next((devno for devno, one in seen.filesystems.items() if one.uuid == step["uuid"]), "")
+    if not devno or step["fstype"] not in FILESYSTEMS:
+        raise PlumblineError("%s is not the one that was planned (UUID %s); nothing was changed; run again" % (what, step["uuid"]))
+    found, node, kind = seen.filesystems[devno], seen.nodes[devno], FILESYSTEMS[step["fstype"]]
+    mounts = [mount for mount in seen.mounted(devno) if mount.here and "rw" in mount.options]
+    faults = {
+        "it is a %s" % found.kind: found.kind != kind.name,
+        "it has %d bytes, planned were %d" % (found.blocks * found.block, step["from_bytes"]): found.blocks * found.block != step["from_bytes"],
+        "its device has %d bytes" % node.size: node.size < wanted,
+        kind.growth_limit(found): wanted > found.growable,
+        "it is not mounted, or not for writing": not mounts,
+    }
+    for text in [text for text, wrong in faults.items() if wrong]:
+        raise PlumblineError("%s is not grown to %d bytes: %s; nothing was changed; run again" % (what, wanted, text))
+    if check:
+        return
+    must_succeed(run(kind.grow_argv(node.path, mounts[0].target, wanted // found.block)), "%s could not be grown" % what)
+    must_succeed(run(["sync", "--file-system", mounts[0].target]), "%s could not be synchronised" % what)
+    after = look().filesystems.get(devno)
+    if not after or after.blocks * after.block != wanted or (after.stride, after.stripe_width) != (found.stride, found.stripe_width):
+        had = "%d bytes" % (after.blocks * after.block) if after else "no superblock"
+        raise PlumblineError("%s has %s after it was grown; wanted %d bytes, and its stripes as they were" % (what, had, wanted))

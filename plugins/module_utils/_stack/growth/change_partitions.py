@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Partitions of ours that grow while they are in use: their table first, then what the kernel knows of them. I/O.
+
+Before the first write each disk is shown to be the planned one, its table to be ours, and what the partition takes in to hold nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, read_blank_proof, read_sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.held_device import check_held
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation, TableEntry, device_label
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks import read_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.grown_table import TableWrite, old_backup, table_writes
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import keep_backups
+
+_SETTLE_SECONDS = 30
+
+
+class _Growing(NamedTuple):
+    """A disk that is held, its partition as the table has it, and what is to be written."""
+
+    disk: Mapping[str, Any]
+    node: Node
+    part: Node
+    entry: TableEntry
+    fd: int
+    writes: List[TableWrite]
+
+
+def grow_partitions(run: Runner, seen: Observation, disks: Sequence[Mapping[str, Any]], check: bool) -> List[str]:
+    """Grow the partitions of those disks that say how long theirs is to be. Returns where the former tables are kept. Raises PlumblineError."""
+    backups: List[str] = []
+    with contextlib.ExitStack() as held:
+        growing = [_hold(held, seen, disk, check) for disk in disks if disk["length_bytes"]]
+        _prove(seen, growing)
+        if check:
+            return []
+        for one in growing:  # of all disks, before the first of them is written to
+            backups += keep_backups.keep_device(run, seen, one.node.devno)
+        for one in growing:
+            try:
+                _write(one)
+            except OSError as fault:
+                text = "%s: its partition table could not be written: %s; run again: what is there of it is carried on"
+                raise PlumblineError(text % (device_label(one.node), fault.strerror or fault)) from fault
+    if os.path.exists("/run/udev/control"):  # it looks at a disk that was open for writing when that is closed
+        run(["udevadm", "settle", "--timeout=%d" % _SETTLE_SECONDS])
+    for one in growing:
+        _read_back(one)
+    return backups
+
+
+def _hold(held: contextlib.ExitStack, seen: Observation, disk: Mapping[str, Any], check: bool) -> _Growing:
+    """Open a disk, and work out what is to be written; nothing is written yet."""
+    node = seen.nodes[seen.paths[disk["device"]]]
+    fd = held.enter_context(_opened(disk["device"], check))
+    check_held(fd, node)
+    table = seen.tables[node.devno]
+    entry = next(one for one in table.entries if one.guid == disk["guid"]) if table else None
+    part = next((one for one in seen.nodes.values() if one.parent == node.devno and entry and one.number == entry.number), None)
+    if entry is None or part is None:
+        raise PlumblineError("%s: the kernel does not show its partition; run again" % device_label(node))
+    end, sector = disk["start_bytes"] + disk["length_bytes"], node.limits.logical
+    faults = {
+        "begins at byte %d, and was planned at %d" % (entry.start, disk["start_bytes"]): entry.start != disk["start_bytes"],
+        "is to end at byte %d, in the last MiB of the disk of %d bytes" % (end, node.size): end > node.size - MIB,
+        "has %d bytes, and is never made smaller; wanted %d" % (max(entry.size, part.size), disk["length_bytes"]): (
+            disk["length_bytes"] < max(entry.size, part.size)
+        ),
+        "is to end at byte %d, within a block of %d bytes" % (end, sector): end % sector != 0,
+    }
+    for text in [text for text, wrong in faults.items() if wrong]:
+        raise PlumblineError("%s: its partition %s; run again" % (device_label(node), text))
+    try:
+        writes = table_writes(lambda at, length: block_device.read_at(fd, at, length), node.size, sector, entry.number, end)
+    except PlumblineError as fault:
+        raise PlumblineError("%s: %s" % (device_label(node), fault.msg)) from fault
+    except OSError as fault:
+        raise PlumblineError("%s: its table could not be read: %s" % (device_label(node), fault.strerror or fault)) from fault
+    return _Growing(disk, node, part, entry, fd, writes)
+
+
+@contextlib.contextmanager
+def _opened(path: str, check: bool) -> Iterator[int]:
+    fd = block_device.open_in_use(path, check)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _prove(seen: Observation, growing: Sequence[_Growing]) -> None:
+    """What the partitions take in holds nothing, but for the backup of the table, which is known. Raises PlumblineError."""
+    jobs: List[Dict[str, Any]] = []
+    owners: List[_Growing] = []
+    for one in growing:
+        sector, end = one.node.limits.logical, one.disk["start_bytes"] + one.disk["length_bytes"]
+        first, last = old_backup(lambda at, length, fd=one.fd: block_device.read_at(fd, at, length), one.node.size, sector)  # type: ignore[misc]
+        begin = one.entry.start + one.entry.size
+        ones = deallocated_reads_ones(int(seen.namespaces.get(one.node.devno, {}).get("dlfeat", 0)))
+        cut = [(begin, min(first, end)), (max(last, begin), end)] if last else [(begin, end)]
+        for start, stop in cut:
+            if start < stop:
+                more = {"full": one.disk["full_proof"], "ones_are_blank": ones, "fd": one.fd}
+                jobs.append({"path": one.disk["device"], "offset": start, "size": stop - start, **more})
+                owners.append(one)
+    reasons = []
+    for one, proof in zip(owners, read_blank_proof.prove_all(jobs)):
+        where = "%s: what its partition would take in holds" % device_label(one.node)
+        reasons += ["%s %s [data]" % (where, fault) for fault in proof.data]
+        reasons += ["%s: what its partition would take in: %s [unreadable]" % (device_label(one.node), fault) for fault in proof.unread]
+    if reasons:
+        raise PlumblineError("refused at the write: a disk has something behind its partition; look at it, nothing was written", reasons)
+
+
+def _write(one: _Growing) -> None:
+    for write in one.writes:
+        if block_device.read_at(one.fd, write.at, len(write.data)) != write.data:
+            block_device.write_at(one.fd, write.at, write.data)
+    block_device.resize_partition(one.fd, one.entry.number, one.disk["start_bytes"], one.disk["length_bytes"])
+
+
+def _read_back(one: _Growing) -> None:
+    """The kernel and both copies of the table say what was asked for."""
+    length = one.disk["length_bytes"]
+    shown = int(read_sysfs.read_text("/sys/class/block/%s/size" % one.part.name) or 0) * 512
+    try:
+        table = read_table(one.node)
+    except OSError as fault:
+        raise PlumblineError("%s: its table is written, and cannot be read back: %s" % (device_label(one.node), fault.strerror or fault)) from fault
+    kept = [entry.size for entry in table.entries if entry.guid == one.disk["guid"]] if table else []
+    whole = one.node.size // one.node.limits.logical * one.node.limits.logical
+    if shown != length or kept != [length] or not table or table.fault or table.backup or table.made_for != whole:
+        text = "%s: wanted a partition of %d bytes; the kernel shows %d, and the table %s; its backup: %s"
+        raise PlumblineError(text % (device_label(one.node), length, shown, kept, (table.backup if table else "") or "sound"))

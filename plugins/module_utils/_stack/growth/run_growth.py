@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One step by which a stack that stands grows: observe, compare with the plan, act, read back. I/O."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation, device_label
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_ours
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth import change_group
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.change_filesystem import grow_filesystem
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.change_partitions import grow_partitions
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import (
+    EXTEND_VG,
+    GROW_FILESYSTEM,
+    GROW_LV,
+    GROW_PARTITION,
+    GROW_PV,
+    REFRESH_LV,
+)
+
+_ACTIONS = {
+    GROW_PV: change_group.grow_pvs,
+    EXTEND_VG: change_group.extend_group,
+    REFRESH_LV: change_group.refresh_volume,
+    GROW_LV: change_group.grow_volume,
+    GROW_FILESYSTEM: grow_filesystem,
+}
+_TAKES_ROOM = (EXTEND_VG, GROW_LV)  # what it takes has to be blank
+
+
+def take_step(run: Runner, step: Mapping[str, Any], check: bool) -> List[str]:
+    """Carry out one step; with *check* only what is looked at before it. Returns the backups that were made. Raises PlumblineError."""
+    seen = _look(run, step, step["action"] in _TAKES_ROOM)
+    _check_disks(seen, step)
+    if step["action"] == GROW_PARTITION:
+        return grow_partitions(run, seen, step["disks"], check)
+    _ACTIONS[step["action"]](run, seen, step, lambda: _look(run, step, False), check)
+    return []
+
+
+def _look(run: Runner, step: Mapping[str, Any], prove: bool) -> Observation:
+    """The stack's disks, and all on them. *prove*: also whether what is free is blank."""
+    volumes = ((step["stack"], ""),) if prove else ()  # an LV that is still to be made: what no LV has is proven
+    full = any(disk["full_proof"] for disk in step["disks"])
+    ask = Questions(devices=tuple((disk["device"], disk["test_identity"]) for disk in step["disks"]), volumes=volumes, full_proof=full, prove=prove)
+    return observe(run, ask)
+
+
+def _check_disks(seen: Observation, step: Mapping[str, Any]) -> None:
+    """Each disk is the planned one and has our partition, and no other."""
+    reasons: List[str] = []
+    for disk in step["disks"]:
+        devno = seen.paths.get(disk["device"], "")
+        against = guards.exchanged_reasons(seen, devno, disk)
+        against += guards.identity_reasons(seen, seen.nodes[devno]) if devno else []
+        reasons += [reason.line(disk["device"]) for reason in against]
+        table = seen.tables.get(devno) if devno else None
+        if devno and not (is_ours(table, step["stack"]) and table and table.entries[0].guid == disk["guid"]):
+            text = "%s: its table is not the one of stack '%s' that was planned [table]; look at it and run again"
+            reasons.append(text % (device_label(seen.nodes[devno]), step["stack"]))
+    if not step["disks"]:
+        reasons.append("the step names no disk")
+    if reasons:
+        raise PlumblineError("refused at the write: a disk is not as it was planned", reasons)
+
+
+def done(step: Mapping[str, Any]) -> Dict[str, Any]:
+    """What is returned of a step."""
+    return {"action": step["action"], "stack": step["stack"], "lv": step["lv"], "size_bytes": step["size_bytes"]}
