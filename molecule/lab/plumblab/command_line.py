@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import counters, disks, emulator, guest, host_packages, image, machine, plugging, storage
+from . import counters, disks, emulator, guest, host_packages, image, machine, plugging, resizing, sizes, storage
 from . import state as states
 from .errors import LabError
 from .paths import Paths
@@ -61,6 +61,10 @@ def parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("replace", help="take all disks away and attach these, empty")
     verb.add_argument("disks", metavar="FILE|-")
     verb.add_argument("--restart", action="store_true", help="boot again where a disk cannot be hot-plugged")
+
+    verb = verbs.add_parser("resize", help="make an attached scsi disk larger while the machine runs")
+    verb.add_argument("name", metavar="NAME")
+    verb.add_argument("size", metavar="SIZE", help="bytes, or a whole number with KiB, MiB, GiB, TiB")
 
     verb = verbs.add_parser("power-cut", help="kill the machine; the caches of simulated SSDs are lost")
     verb.add_argument("--up", action="store_true", help="boot it again at once")
@@ -168,6 +172,8 @@ def _changing(paths: Paths, options: argparse.Namespace) -> None:
         _detach(paths, options)
     elif options.verb == "replace":
         _print(plugging.replace(paths, _disks(options.disks), options.restart))
+    elif options.verb == "resize":
+        _print(resizing.resize(paths, options.name, sizes.to_bytes(options.size)))
     elif options.verb == "power-cut":
         machine.power_cut(paths)
         if options.up:

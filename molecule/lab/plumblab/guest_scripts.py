@@ -70,6 +70,25 @@ done
 """
 )
 
+# Arguments: a serial, and the bytes that its disk has to have. The kernel counts sectors of 512 bytes, whatever the disk's own are.
+WAIT_SIZE = (
+    _SCAN
+    + r"""
+scan
+while read -r name serial; do [ "$serial" = "$1" ] && break; done <<END
+$seen
+END
+[ -n "$name" ] || { echo "no disk shows the serial $1; shown are: $seen" >&2; exit 1; }
+turn=0
+while read -r sectors < "/sys/block/$name/size"; [ $((sectors * 512)) -ne "$2" ]; do
+    turn=$((turn + 1))
+    [ "$turn" -lt 600 ] || { echo "/dev/$name still has $((sectors * 512)) B after 120 s, wanted are $2 B" >&2; exit 1; }
+    sleep 0.2
+done
+udevadm settle --timeout=120
+"""
+)
+
 # First argument: `all` or `some`; then the serials of the disks that are about to
 # be pulled. Takes down whatever stands on them; `all` puts the storage settings
 # of the image back as well.

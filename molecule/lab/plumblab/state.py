@@ -56,6 +56,10 @@ class State:
         self.slots.pop(disk.name, None)
         self.bases.pop(disk.name, None)
 
+    def resize(self, disk: Disk) -> None:
+        """Remember the new size of an attached disk. Its counters go on."""
+        self.attached = [disk.to_json() if entry["name"] == disk.name else entry for entry in self.attached]
+
 
 def load(paths: Paths) -> State | None:
     """The remembered state; None where no machine was ever started."""
