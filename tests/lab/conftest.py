@@ -85,3 +85,10 @@ def disks(bench: Bench, plugged: dict[str, Disk]) -> Iterator[dict[str, Disk]]:
     """The same, emptied again after each test."""
     yield plugged
     bench.clean()
+
+
+@pytest.fixture
+def declared(request: pytest.FixtureRequest, bench: Bench) -> Iterator[dict[str, Disk]]:
+    """The disks of DISKS as the file declares them, for tests that make some larger: those are others after that."""
+    yield bench.replace(request.module.DISKS)
+    bench.clean()

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from plumblab import counters, guest, machine, plugging, process, storage
+from plumblab import counters, guest, machine, plugging, process, resizing, storage
 from plumblab import state as states
 from plumblab.disks import Disk as LabDisk
 from plumblab.disks import parse
 from plumblab.paths import Paths
+from plumblab.sizes import to_bytes
 from plumblab.state import State
 from simssd import SimSSD
 
@@ -96,7 +97,7 @@ class Bench:
             self._boot_with(fixed)
         with states.exclusive(self.paths):
             shown = self._replug(wanted)
-        self.disks = {name: Disk(name, at["device"], best_link(at["by_id"]), at["serial"]) for name, at in shown.items()}
+        self.disks = {name: self._disk(name, at) for name, at in shown.items()}
         return self.disks
 
     def end(self) -> None:
@@ -168,6 +169,16 @@ class Bench:
             self._show([disk for disk in machine.require_up(self.paths).disks() if disk.name in self.disks])
         return self.disks
 
+    def resize(self, disk: Disk, size: int | str) -> Disk:
+        """Make a disk larger (bytes, or "96MiB") under whatever stands on it; the disk as the guest shows it when it has the new size.
+
+        It stays so large, also over a power cut: the next replace() gives a disk as it is declared.
+        """
+        with states.exclusive(self.paths):
+            (at,) = resizing.resize(self.paths, disk.name, to_bytes(size)).values()
+        self.disks[disk.name] = grown = self._disk(disk.name, at)
+        return grown
+
     def pull(self, *disks: Disk) -> None:
         """Unplug disks that nothing stands on; their contents are kept for plug()."""
         with states.exclusive(self.paths):
@@ -184,7 +195,11 @@ class Bench:
 
     def _show(self, disks: list[LabDisk]) -> None:
         shown = plugging.show(self.paths, disks)
-        self.disks = {name: Disk(name, at["device"], best_link(at["by_id"]), at["serial"]) for name, at in shown.items()}
+        self.disks = {name: self._disk(name, at) for name, at in shown.items()}
+
+    @staticmethod
+    def _disk(name: str, at: Mapping[str, Any]) -> Disk:
+        return Disk(name, at["device"], best_link(at["by_id"]), at["serial"])
 
     def clean(self, *disks: Disk) -> None:
         """Empty the disks (none named: all) and put the guest's fstab, mount points and LVM state back."""
