@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness
+from labkit.nvme_tcp import nvme_target
 from labkit.specs import assert_error, said
-from labkit.targets import nvme_target
 
 DISKS = [
     {"name": "held", "bus": "nvme", "size": "64MiB", "serial": "HELD1"},

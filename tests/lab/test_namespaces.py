@@ -14,8 +14,8 @@ import pytest
 from labkit.audits import audit_host
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness
+from labkit.nvme_tcp import nvme_target
 from labkit.specs import assert_refused, said, stack
-from labkit.targets import nvme_target
 
 DISKS = [{"name": f"behind{number}", "bus": "scsi", "size": "96MiB", "serial": f"BEHIND{number}"} for number in range(2)]
 REFUSAL = "are namespaces of one SSD"

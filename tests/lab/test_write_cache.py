@@ -15,8 +15,9 @@ import pytest
 from labkit.bench import SATA, Bench, Disk
 from labkit.caches import link, put, question, state
 from labkit.harness import HOME, Harness
+from labkit.nvme_tcp import nvme_target
 from labkit.specs import assert_error, assert_refused, said, stack
-from labkit.targets import fixed_scsi, nvme_target
+from labkit.targets import fixed_scsi
 
 KINDS = ("ata", "scsi", "nvme")
 DISKS = [*SATA, *({"name": f"wc{bus}{number}", "bus": bus, "size": "64MiB", "serial": f"WC{bus.upper()}{number}"} for bus in KINDS[1:] for number in (0, 1))]

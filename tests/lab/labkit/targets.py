@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drives that the guest's own kernel plays, for behaviour that QEMU's drives do not have."""
+"""A drive that the guest's own kernel plays, for behaviour that QEMU's drives do not have (nvme_tcp.py has NVMe)."""
 
 from __future__ import annotations
 
@@ -9,36 +9,6 @@ from contextlib import contextmanager
 from .bench import Bench, Disk, best_link
 from .harness import Harness
 
-# With the paths behind them (nvme0c0n1) left out.
-NVMET_HEADS = "grep -ls SHAREDSSD01 /sys/block/nvme*/device/serial | cut -d/ -f4 | grep -v c"
-_NVMET = """
-modprobe nvmet-tcp; modprobe nvme-tcp
-cd /sys/kernel/config/nvmet
-mkdir subsystems/plumbline
-echo 1 > subsystems/plumbline/attr_allow_any_host
-echo SHAREDSSD01 > subsystems/plumbline/attr_serial
-for pair in 1:{0} 2:{1}; do
-    at=subsystems/plumbline/namespaces/${{pair%%:*}}
-    mkdir $at; echo -n ${{pair#*:}} > $at/device_path; echo 1 > $at/enable
-done
-mkdir ports/1
-echo ipv4 > ports/1/addr_adrfam; echo tcp > ports/1/addr_trtype; echo 127.0.0.1 > ports/1/addr_traddr; echo 4420 > ports/1/addr_trsvcid
-ln -s /sys/kernel/config/nvmet/subsystems/plumbline ports/1/subsystems/plumbline
-nvme connect -t tcp -a 127.0.0.1 -s 4420 -n plumbline -i 1
-for turn in $(seq 100); do
-    udevadm settle
-    test $({heads} | wc -l) = 2 && break
-    sleep 0.1
-done
-"""
-_NVMET_AWAY = """
-nvme disconnect -n plumbline >/dev/null
-cd /sys/kernel/config/nvmet
-rm -f ports/1/subsystems/plumbline; rmdir ports/1
-for at in subsystems/plumbline/namespaces/*; do echo 0 > $at/enable; rmdir $at; done
-rmdir subsystems/plumbline
-modprobe -r nvme-tcp nvmet-tcp
-"""
 _LIO = """
 modprobe target_core_mod; modprobe tcm_loop
 cd /sys/kernel/config/target
@@ -61,24 +31,6 @@ rmdir $at/tpgt_1/lun/lun_0 $at/tpgt_1 $at
 rmdir core/rd_mcp_0/plain core/rd_mcp_0
 modprobe -r tcm_loop
 """
-
-
-@contextmanager
-def nvme_target(bench: Bench, harness: Harness, first: Disk, second: Disk) -> Iterator[list[Disk]]:
-    """Two namespaces of one NVMe subsystem over TCP, on two disks. It has a write cache and refuses to change it."""
-    try:
-        harness.must(_NVMET.format(first.path, second.path, heads=NVMET_HEADS))
-        disks = []
-        for kernel in sorted(harness.must(NVMET_HEADS).split()):
-            links = harness.must(f"find /dev/disk/by-id -lname '*/{kernel}' -printf '%f\\n'").split()
-            # The links that are made of model and serial are claimed by both namespaces, and move with every event of either.
-            (own,) = (link for link in links if link.startswith("nvme-uuid."))
-            disks.append(Disk(kernel, f"/dev/{kernel}", own, "SHAREDSSD01"))
-        assert len(disks) == 2
-        yield disks
-    finally:
-        harness.run(_NVMET_AWAY)
-        bench.clean()
 
 
 @contextmanager
