@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 from labkit.bench import Bench, Disk
-from labkit.databases import Acknowledged, Postgres, committing
+from labkit.databases import Acknowledged, Postgres, committing, under_commits
 from labkit.harness import Harness
 from labkit.specs import stack
 
@@ -83,8 +83,7 @@ def cut_under_load(bench: Bench, postgres: Postgres, lying: bool) -> Row:
         acknowledged = client.last  # it went on until the machine was gone
     row = Row("lying" if lying else "honest", acknowledged, -1, 0)
     if postgres.is_up(120):
-        there = {int(number) for number in postgres.sql("select number from acknowledged").split()}
-        row.lost = len(set(range(1, acknowledged + 1)) - there)
+        row.lost = len(postgres.missing(acknowledged))
     row.seconds = time.monotonic() - began
     return row
 
@@ -109,6 +108,22 @@ def test_drives_that_ignore_flushes_lose_commits(bench: Bench, postgres: Postgre
     """What shows that the other test could see a loss."""
     table.append(cut_under_load(bench, postgres, lying=True))
     assert table[-1].lost != 0, f"nothing was lost: {table[-1]}"
+
+
+@pytest.mark.long(minutes=1)
+def test_steps_under_commits(bench: Bench, postgres: Postgres) -> None:
+    """What is acknowledged is there; a filesystem that stands still is seen as a gap of its length, and a row that is gone as missing."""
+    with under_commits(bench.paths, postgres) as client:
+        client.wait_for(100)
+        postgres.harness.must(f"fsfreeze --freeze {MOUNT}; sleep 3; fsfreeze --unfreeze {MOUNT}")
+        client.wait_for(client.last + 300)
+        after = time.monotonic()
+        client.wait_for(client.last + 100)
+    assert client.last >= 500 and postgres.missing(client.last) == []
+    assert client.longest_ms() >= 2500, client.longest_ms()
+    assert client.longest_ms(after) < client.longest_ms()
+    postgres.sql("delete from acknowledged where number in (7, 400)")
+    assert postgres.missing(client.last) == [7, 400]
 
 
 @pytest.mark.long(minutes=3)

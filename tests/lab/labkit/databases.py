@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 from plumblab import guest
 from plumblab.paths import Paths
@@ -36,6 +37,10 @@ class Postgres:
         """The rows of a statement."""
         return self.harness.must(f"cd /; runuser -u postgres -- psql -qAtX --command \"{command}\" {database}", 120).strip()
 
+    def missing(self, acknowledged: int) -> list[int]:
+        """The rows of a client that were acknowledged and are not there."""
+        return sorted(set(range(1, acknowledged + 1)) - {int(number) for number in self.sql("select number from acknowledged").split()})
+
     def is_up(self, seconds: int = 120) -> bool:
         """Whether it answers, within so many seconds: it may have a log to replay."""
         ask = f"cd /; until runuser -u postgres -- psql -qAtX --command 'select 1' > /dev/null 2>&1; do sleep 0.5; [ $SECONDS -lt {seconds} ] || exit 1; done"
@@ -43,14 +48,26 @@ class Postgres:
 
 
 class Acknowledged:
-    """A client that commits one row after another, and the last one whose commit was acknowledged here, outside the machine."""
+    """A client that commits one row after another, and when each acknowledgement of a commit arrived here, outside the machine."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process, self.last = process, 0
+        self.process = process
+        self.sent = 0
+        self._arrived: list[float] = []
+        self._enough = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._writer = threading.Thread(target=self._write, daemon=True)
         self._reader.start()
         self._writer.start()
+
+    @property
+    def last(self) -> int:
+        """The last row whose commit was acknowledged: so many are."""
+        return len(self._arrived)
+
+    def longest_ms(self, since: float = 0) -> float:
+        """The longest time between two acknowledgements, of those that arrived after a time.monotonic(). One that still lasts does not count."""
+        return 1000 * max((later - one for one, later in pairwise(self._arrived) if later > since), default=0.0)
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -58,21 +75,20 @@ class Acknowledged:
             if not line.endswith("\n"):  # cut short with the machine
                 return
             assert int(line) == self.last + 1, f"{line!r} after {self.last}"
-            self.last = int(line)
+            self._arrived.append(time.monotonic())
 
     def _write(self) -> None:
         """psql reads the next statement when the one before is committed. The pipe holds some, the machine has at most a few of them."""
         assert self.process.stdin is not None
-        number = 0
         try:
-            while True:
-                number += 1
-                if number - self.last > 200:
+            while not self._enough.is_set():
+                if self.sent - self.last >= 200:
                     time.sleep(0.005)
-                    number -= 1
                     continue
-                self.process.stdin.write(f"insert into acknowledged values ({number}) returning number;\n")
+                self.sent += 1
+                self.process.stdin.write(f"insert into acknowledged values ({self.sent}) returning number;\n")
                 self.process.stdin.flush()
+            self.process.stdin.close()
         except (BrokenPipeError, ValueError):
             return
 
@@ -81,6 +97,14 @@ class Acknowledged:
         while self.last < count:
             assert self._reader.is_alive() and time.monotonic() < end, f"{self.last} commits are acknowledged; wanted {count}"
             time.sleep(0.01)
+
+    def end(self, seconds: float = 120) -> None:
+        """No further row; all that were sent are acknowledged."""
+        self._enough.set()
+        for thread in (self._writer, self._reader):
+            thread.join(seconds)
+        code = self.process.wait(seconds)
+        assert (code, self.last) == (0, self.sent), f"the client ended with {code}; {self.last} of {self.sent} commits are acknowledged"
 
 
 @contextmanager
@@ -93,3 +117,17 @@ def committing(paths: Paths) -> Iterator[Acknowledged]:
     finally:
         process.kill()
         process.wait(timeout=20)
+
+
+@contextmanager
+def under_commits(paths: Paths, postgres: Postgres) -> Iterator[Acknowledged]:
+    """What is done within is done while a client commits to a table of its own; it has ended in order afterwards.
+
+    What to ask it then: `last`, `longest_ms()`, and of the database `missing(client.last)`.
+    """
+    postgres.sql("drop table if exists acknowledged")
+    postgres.sql("create table acknowledged (number integer primary key)")
+    with committing(paths) as client:
+        client.wait_for(1)
+        yield client
+        client.end()
