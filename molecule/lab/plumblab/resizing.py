@@ -19,9 +19,7 @@ _FIXED = {
     "sata": "nothing tells the guest of a new size on a SATA port",
     "simulated": "a simulated SSD has its size from its start",
 }
-_INSTEAD = (
-    "grow a plain scsi disk; an NVMe disk that grows is one that the guest's own target serves from a scsi disk (tests/lab/labkit/nvme_tcp.py)"
-)
+_INSTEAD = "grow a plain scsi disk; an NVMe disk that grows is one that the guest's own target serves from a scsi disk (tests/lab/labkit/nvme_tcp.py)"
 
 
 def larger(disk: Disk, size_bytes: int) -> Disk:
