@@ -50,7 +50,7 @@ def _inodes(steps: Sequence[Result], stacks: Sequence[Stack]) -> float:
     """Bytes of inodes that mkfs writes to one drive."""
     legs, made = {stack.name: max(stack.legs, 1) for stack in stacks}, 0.0
     volumes = {(stack.name, volume.name): volume for stack in stacks for volume in stack.volumes}
-    sizes = {(step.get("stack"), step["lv"]): step["size_bytes"] / legs.get(step.get("stack", ""), 1) for step in steps if "size_bytes" in step}
+    sizes = {(step.get("stack"), step["lv"]): step["size_bytes"] / legs.get(step.get("stack", ""), 1) for step in steps if step["action"] == "logical_volume"}
     parts = {step.get("stack"): max(device.get("length_bytes", 0) for device in step["devices"]) for step in steps if step.get("devices")}
     for step in steps:
         key = (step.get("stack", ""), step.get("volume", ""))
@@ -81,7 +81,7 @@ def _measurements(result: Result, stacks: Sequence[Stack]) -> list[tuple[Range, 
 
 def _filled(result: Result, proof: Result, options: Mapping[str, Any]) -> int:
     """Bytes that are written before writes can be compared."""
-    sizes = [step["size_bytes"] for step in result["steps"] if "size_bytes" in step and step.get("stack") == proof["stack"]]
+    sizes = [step["size_bytes"] for step in result["steps"] if step["action"] == "logical_volume" and step.get("stack") == proof["stack"]]
     most = parse_size(options["span"], "span")
     return sum(min(size, most) for size in sizes) if sizes else most * len(proof["bare"])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.duration import duration_lines
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, spec
 
@@ -137,6 +138,15 @@ def test_a_pv_that_is_larger_than_its_partition_is_refused():
     host.seen.lvm = host.seen.lvm._replace(pvs=(pv._replace(extents=pv.extents + 10), *host.seen.lvm.pvs[1:]))
     (line, *_more) = make_plan(spec(host), host.seen).refusals
     assert "[damaged]" in line and "wipe" not in line
+
+
+def test_how_long_it_takes_is_said():
+    host = built()
+    for devno in disks(host):
+        host.resize(devno, 150 * GIB)
+    plan = make_plan(spec(host, grow=True), host.seen)
+    lines = duration_lines({"steps": plan.steps}, spec(host, grow=True))
+    assert lines[0].startswith("time: ") and "6 steps" in lines[1]
 
 
 # --- a volume grows --------------------------------------------------------------------------------
