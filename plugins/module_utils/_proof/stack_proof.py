@@ -119,8 +119,10 @@ def judge_again(proof: Mapping[str, Any], before: Record, accept: Sequence[str])
 
 
 def _writes(proof: Mapping[str, Any], before: Record) -> Sequence[Mapping[str, Any]]:
-    """What was measured by writing before just these filesystems were made."""
-    same = before.get("made") == proof["made"] or before.get("verdict") == UNFINISHED
+    """What was measured by writing before just these filesystems were made; others may have come beside them since."""
+    made = before.get("made")
+    stands = isinstance(made, list) and bool(made) and all(one in proof["made"] for one in made)
+    same = stands or before.get("verdict") == UNFINISHED
     if not same or before.get("writes_digest", "") != proof.get("writes_digest", ""):
         return []
     return [one for one in before.get("writes", []) if isinstance(one, Mapping)]

@@ -34,8 +34,8 @@ Record = Mapping[str, Any]
 def digests_of(plan: StackPlan, seen: Observation, verify: Verify) -> tuple[str, str]:
     """What a proof is of, and what its writes are of: two digests, the same before and after the stack is built.
 
-    Both name the stack, the identities of its devices and the options of the measures. Writes cannot be measured again, so other mounts or other
-    options of the reads are no reason to forget them.
+    Both name the stack, the identities of its devices and the options of the measures. Writes cannot be measured again, so other mounts, other
+    options of the reads or a stack that has grown are no reason to forget them.
     """
     spec = plan.spec
     built = {
@@ -44,12 +44,16 @@ def digests_of(plan: StackPlan, seen: Observation, verify: Verify) -> tuple[str,
         "layout": spec.layout,
         "stripe": plan.stripe,
         "stripes": {volume.name: volume.stripe for volume in plan.volumes if volume.stripe != plan.stripe},
+        "width": plan.width,
+        "first": [[seen.nodes[leg.devno].identity.key, leg.start] for leg in (plan.rows[0] if spec.laid.striped else plan.ordered)],
+    }
+    mounted = {
         "legs": [[seen.nodes[leg.devno].identity.key, leg.start, leg.size] for leg in plan.ordered],
         "volumes": [[volume.name, volume.size] for volume in plan.volumes],
+        "mounts": [[volume.mount, sorted(volume.mount_options)] for volume in spec.volumes],
     }
     writing = {key: verify.measures[key] for key in verify.measures if MEASUREMENTS[key].writes}
-    mounts = [[volume.mount, sorted(volume.mount_options)] for volume in spec.volumes]
-    return _digest({**built, "mounts": mounts, "measures": verify.measures}), _digest({**built, "measures": writing})
+    return _digest({**built, **mounted, "measures": verify.measures}), _digest({**built, "measures": writing})
 
 
 def _digest(what: Mapping[str, Any]) -> str:

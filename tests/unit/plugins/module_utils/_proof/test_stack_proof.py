@@ -225,6 +225,22 @@ def test_other_mount_options_forget_no_writes(host):
     assert after["digest"] != before["digest"] and after["writes_digest"] == before["writes_digest"]
 
 
+def test_a_stack_that_has_grown_is_proven_anew_and_forgets_no_writes(host):
+    host.build(spec(host))
+    (before,) = proofs(host)
+    for node in [node for node in host.seen.nodes.values() if node.kind == "disk"]:
+        host.resize(node.devno, 150 << 30)
+    host.build(spec(host, grow=True))
+    (after,) = proofs(host, stacks=spec(host, grow=True))
+    assert after["digest"] != before["digest"] and after["writes_digest"] == before["writes_digest"] and after["due"]
+
+
+def test_a_volume_that_came_beside_forgets_no_writes():
+    first = stack_proof.record_of(PROOF, [FAST], "now", True, stack_proof.record_of(BARE, WRITES, "then", False, {}))
+    again = stack_proof.record_of(dict(PROOF, digest="d2", made=[7, 8]), [FAST], "later", True, first)
+    assert again["writes"] == WRITES and again["verdict"] == "fail"
+
+
 def test_a_stack_that_was_built_anew_is_another(host):
     host.build(spec(host))
     (proof,) = proofs(host)
