@@ -146,6 +146,9 @@ stacks:
       description: The accepted risks that are in force, from the record of the host, one line each. RV(report) has them too.
       type: list
       elements: str
+    size_bytes:
+      description: The size of the volume, in bytes.
+      type: int
     not_followed:
       description: Mappings whose bytes cannot be followed down to the disks, such as a thin pool. No layer above them is known to be aligned.
       type: list

@@ -89,6 +89,7 @@ def drives_of(kind: str, bench: Bench, harness: Harness, declared: dict[str, Dis
     backing = [declared[name] for name in DRIVES[kind]]
     if kind != "NVMe":
         yield backing, bench.resize
+        bench.clean()
         return
     with nvme_drives(bench, harness, backing) as drives:
         yield drives.disks, drives.resize
@@ -118,7 +119,6 @@ def test_larger_devices(bench: Bench, harness: Harness, declared: dict[str, Disk
         check_by_others(harness, disks)
         assert contents(harness, "/pl/data", "/pl/wal") == before
         harness.must("umount /pl/data /pl/wal; e2fsck -fn /dev/pgdata/data; e2fsck -fn /dev/pgdata/wal; mount /pl/data; mount /pl/wal")
-        bench.clean()
 
 
 def test_a_larger_volume_and_a_further_row(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> None:
@@ -151,4 +151,49 @@ def test_what_is_behind_the_partition_is_kept(bench: Bench, harness: Harness, de
         result = harness.module("stack_growth", {"step": plan["steps"][0]})
     assert_error(result, "what its partition would take in holds", "[data]")
     assert "wipe" not in said(result)
+    bench.clean()
+
+
+@pytest.mark.long(minutes=1)
+def test_the_limit_of_a_filesystem(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> None:
+    """One that mke2fs was told to leave room for 16 GiB in: refused with the figure before anything is written, and never converted."""
+    disks, volumes = [declared["old0"], declared["old1"]], [{"name": "data", "mount": "/pl/data"}]
+    built(harness, spec_of(disks, volumes))
+    shape = "-b 4096 -m 0 -L pgdata-data -E stride=16,stripe_width=32,resize=4194304"
+    made = "$(blkid -s UUID -o value /dev/pgdata/data)"
+    harness.must(f"uuid={made}; umount /pl/data; mkfs.ext4 -F -q {shape} -U $uuid /dev/pgdata/data; mount /pl/data")
+    assert actions(harness, spec_of(disks, volumes)) == []
+    for disk in disks:
+        bench.resize(disk, 20 << 30)
+    with bench.untouched(*disks):
+        plan = harness.module("stack_plan", spec_of(disks, volumes, grow=True))
+    assert_error(plan, "it grows to 16 GiB at most", "resize_inode", "meta_bg")
+    # What it does grow to is 16 GiB, by the kernel's own word as well.
+    smaller = [{**volumes[0], "size": "16GiB"}]
+    assert grown(harness, spec_of(disks, smaller, grow=True)) == ["grow_partition", "grow_pv", "grow_lv", "grow_filesystem"]
+    assert "meta_bg" not in harness.must("dumpe2fs -h /dev/pgdata/data 2>/dev/null")
+    bench.clean()
+
+
+@pytest.mark.long(minutes=1)
+def test_a_hidden_pv_ends_growth(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> None:
+    """LVM is kept from a PV between the plan and its steps: nothing is changed, and nothing advises to wipe."""
+    disks = [declared["row2"], declared["row3"]]
+    sizes = [int(harness.must(f"blockdev --getsize64 {disk.path}")) for disk in disks]
+    built(harness, spec_of(disks))
+    for disk, size in zip(disks, sizes, strict=True):
+        bench.resize(disk, size + 64 * MIB)
+    plan = harness.module("stack_plan", spec_of(disks, grow=True))
+    harness.apply(plan["steps"][:1])
+    harness.must(f"echo 'devices {{ global_filter=[ \"r|{disks[1].part()}|\" ] }}' > /etc/lvm/lvmlocal.conf")
+    try:
+        with bench.untouched(*disks):
+            result = harness.module("stack_growth", {"step": plan["steps"][1]})
+            again = harness.module("stack_plan", spec_of(disks, grow=True))
+    finally:
+        harness.must("rm /etc/lvm/lvmlocal.conf")
+    for refused in (result, again):
+        assert_error(refused, "[hidden]")
+        assert "wipe it" not in said(refused).replace("do not wipe it", "") and "pvcreate" not in said(refused)
+    assert grown(harness, spec_of(disks, grow=True)) == GROWN[1:]
     bench.clean()

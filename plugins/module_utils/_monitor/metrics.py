@@ -35,6 +35,7 @@ METRICS: Mapping[str, str] = {
     "plumbline_link_target_bytes_per_second": "What that link would carry if both ends did what they can.",
     "plumbline_stack_findings": "Findings on a stack that stands, by level and layer.",
     "plumbline_stack_aligned": "1 if every layer of the stack begins where it should on every leg, 0 if not. Missing if a layer cannot be followed.",
+    "plumbline_stack_size_bytes": "Size of the volume.",
     "plumbline_host_findings": "Findings on the host itself and on the write caches that it keeps, by level and layer.",
     "plumbline_proof_passed": "1 if the last measured proof of the stack passed, 0 if not. Also 1 if it passed, except what is accepted.",
     "plumbline_proof_accepted": "1 if it passed, except what plumbline_verify.accept accepts.",
@@ -142,6 +143,7 @@ def _stacks(stacks: Sequence[Mapping[str, Any]]) -> Iterator[Sample]:
             yield Sample("plumbline_stack_findings", number, (stack, ("layer", layer), ("level", level)))
         off = any(finding["level"] == ERROR and finding["layer"] not in DURABILITY for finding in one["findings"])
         yield Sample("plumbline_stack_aligned", 0 if off else None if one["not_followed"] else 1, (stack,))
+        yield Sample("plumbline_stack_size_bytes", one.get("size_bytes"), (stack,))
 
 
 def _host(findings: Sequence[Finding]) -> Iterator[Sample]:

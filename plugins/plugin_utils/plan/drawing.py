@@ -12,6 +12,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import escape_unprintable
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import state_of
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import GROWTH
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Plan, PlannedVolume, StackPlan
 
 
@@ -56,9 +57,29 @@ def draw_found(plan: StackPlan, seen: Observation) -> list[str]:
     for leg in plan.legs:
         lines.append("  %s" % guards.describe_disk(seen, leg.devno))
         lines += ["    to be erased: %s" % what for what in leg.removes]
+    standing_sizes = _draw_standing(plan, seen)
+    if standing_sizes:
+        return lines + standing_sizes
     remaining = {str(step["action"]) for step in plan.steps}
     standing = [word for action, word in _PARTS if action in plan.planned and action not in remaining]
     return lines + (["  in place: %s" % ", ".join(standing)] if standing else [])
+
+
+def _draw_standing(plan: StackPlan, seen: Observation) -> list[str]:
+    """The sizes of what stands, where some of it grows."""
+    if not any(step["action"] in GROWTH for step in plan.steps):
+        return []
+    lines = []
+    for leg in plan.ordered:
+        pv = seen.pv(leg.node.devno) if leg.node else None
+        carries = ", PV of %d extents of %s" % (pv.extents, human(plan.extent)) if pv and pv.vg else ""
+        if leg.entry:
+            lines.append("    %s + %s  partition %s%s" % (human(leg.entry.start), human(leg.entry.size), leg.entry.name, carries))
+    for planned in plan.volumes:
+        lv, made = seen.lv(plan.spec.name, planned.name), seen.filesystems.get(planned.node.devno) if planned.node else None
+        lines += ["    LV %s  %s" % (planned.name, human(lv.size))] if lv else []
+        lines += ["      %s '%s'  %s" % (made.kind, made.label, human(made.blocks * made.block))] if made else []
+    return lines
 
 
 _PARTS = (("partition", "partitions"), ("volume_group", "VG"), ("logical_volume", "LVs"), ("filesystem", "filesystems"), ("mount", "mounts"))

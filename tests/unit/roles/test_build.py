@@ -11,6 +11,7 @@ import re
 import shutil
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import GROWTH
 from ansible_collections.plumbline.ssd.tests.unit.roles import plays
 
 # One worker: all hosts of the table are one play.
@@ -28,6 +29,8 @@ STEPS = {
     "mount": {"action": "mount", "mounts": [], "drop_ins": {}, "enable_fstrim_timer": False, "accepted": [], "summary": "mount"},
 }  # fmt: skip
 STEPS["unfinished"] = dict(STEPS["volume"], unfinished=True)
+STEPS.update({action: {"action": action, "stack": "pgdata", "disks": [], "summary": action} for action in GROWTH})
+STEPS["refresh_lv"]["unfinished"] = True
 ALL = ("partition", "group", "volume", "filesystem", "mount")
 BUILT = ["aligned_partition", "lvg", "lvol", "filesystem", "mount_points"]
 MEASURED = ["offset_sweep", "stack_proof"]
@@ -58,7 +61,7 @@ STANDS = plan(due=True)
 BACK = ["stack_plan", "run_lease"]  # read back, and the lease given back
 
 ANSWERS = {
-    **{name: [{"changed": True}] for name in ("aligned_partition", "lvg", "lvol", "filesystem", "apt")},
+    **{name: [{"changed": True}] for name in ("aligned_partition", "stack_growth", "lvg", "lvol", "filesystem", "apt")},
     "run_lease": [{"changed": True, "lease": {"run": RUN, "digest": "d" * 64}, "again": False, "released": True}],
     "drive_health": [{"level": "ok", "findings": [], "drives": [], "report": ["the drives"]}],
     "setup": [{"ansible_facts": {"ansible_pkg_mgr": "apt"}}],
@@ -112,6 +115,14 @@ CASES = {
     "tools_still_missing": ({"stack_plan": [plan(*ALL, missing=["lvm2"])]}, False, ["stack_plan", "take", "apt", "stack_plan", "take", "run_lease"]),
     "refused_when_active": ({"stack_plan": [plan("unfinished"), NOT_THERE]}, False, ["stack_plan", "take", "lvol", "stack_plan", "run_lease"]),
     "activated_as_asked": ({"stack_plan": [plan("unfinished"), plan()]}, True, ["stack_plan", "take", "lvol", "stack_plan", "run_lease"]),
+    # Room below the volumes comes before they are made, and a filesystem grows when it is mounted.
+    "grown": (
+        {"stack_plan": [plan("grow_partition", "grow_pv", *ALL[2:3], "grow_lv", *ALL[3:], "grow_filesystem"), STANDS]},
+        True,
+        ["stack_plan", "take", "stack_growth", "stack_growth", "lvol", "stack_growth", "filesystem", "mount_points", "stack_growth", *BACK, *MEASURED],
+    ),
+    "grows_not": ({"stack_plan": [plan("grow_pv")], "stack_growth": [NOT_THERE]}, False, ["stack_plan", "take", "stack_growth", "run_lease"]),
+    "refreshed": ({"stack_plan": [plan("refresh_lv"), plan()]}, True, ["stack_plan", "take", "stack_growth", "stack_plan", "run_lease"]),
     "fio_is_missing": ({"stack_plan": [plan(due=True, missing=["fio"]), plan(due=True)]}, True, ["stack_plan", "apt", "stack_plan", *MEASURED]),
     "healthy_drives": ({"stack_plan": [plan(*ALL, look=True), STANDS]}, True, ["stack_plan", "take", "drive_health", *BUILT, *BACK, *MEASURED]),
     "failing_drive": ({"stack_plan": [plan(*ALL, look=True)], "drive_health": [NOT_THERE]}, False, ["stack_plan", "take", "drive_health", "run_lease"]),

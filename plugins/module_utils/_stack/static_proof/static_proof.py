@@ -46,11 +46,13 @@ class View(NamedTuple):
     mount: str = ""
     accepted: Tuple[str, ...] = ()  # the risks in force that are explicitly accepted, one line each
     not_followed: Tuple[str, ...] = ()  # mappings whose bytes nobody can follow down: nothing above them is known to be aligned
+    size: int = 0  # bytes of the device on top
 
     def as_dict(self) -> Dict[str, Any]:
         return {
             "name": self.name,
             "mount": self.mount,
+            "size_bytes": self.size,
             "layers": [layer.as_dict() for layer in self.layers],
             "findings": [finding.as_dict() for finding in self.findings],
             "accepted": list(self.accepted),
@@ -88,7 +90,8 @@ def view(seen: Observation, devno: str) -> View:
         found = "it is a %s that is not open: what lies in it is not seen, and not known to be aligned" % signature.type
         wanted = "it open or assembled, where alignment is to be proven"
         findings.append(Finding(WARNING, KINDS.get(top.kind, top.kind), title_of(top), found, wanted, "closed"))
-    return View(title_of(top), devno, tuple(layers), tuple(findings + durability), mounts[0].target if mounts else "", tuple(accepted), blind)
+    mount = mounts[0].target if mounts else ""
+    return View(title_of(top), devno, tuple(layers), tuple(findings + durability), mount, tuple(accepted), blind, top.size)
 
 
 # By libblkid's words: of the usage "other" only swap is all there is.

@@ -127,8 +127,9 @@ LOST = {"level": "error", "layer": "mount"}
     ("findings", "not_followed", "aligned"), [((), (), 1), ((OFF,), (), 0), ((LOST,), (), 1), ((), ("dm-3",), None), ((OFF,), ("dm-3",), 0)]
 )
 def test_stacks(findings, not_followed, aligned):
-    found = read(stacks=[{"name": "pgdata-data", "findings": [*findings, *findings], "not_followed": list(not_followed)}])
+    found = read(stacks=[{"name": "pgdata-data", "findings": [*findings, *findings], "not_followed": list(not_followed), "size_bytes": 1 << 30}])
     assert found.get('plumbline_stack_aligned stack="pgdata-data"') == aligned
+    assert found['plumbline_stack_size_bytes stack="pgdata-data"'] == 1 << 30
     assert {key: value for key, value in found.items() if "stack_findings" in key} == {
         'plumbline_stack_findings stack="pgdata-data",layer="%s",level="error"' % one["layer"]: 2 for one in findings
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff, steps_report
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.duration import duration_lines
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, spec
@@ -138,6 +139,18 @@ def test_a_pv_that_is_larger_than_its_partition_is_refused():
     host.seen.lvm = host.seen.lvm._replace(pvs=(pv._replace(extents=pv.extents + 10), *host.seen.lvm.pvs[1:]))
     (line, *_more) = make_plan(spec(host), host.seen).refusals
     assert "[damaged]" in line and "wipe" not in line
+
+
+def test_the_diff_shows_the_sizes():
+    host = built()
+    for devno in disks(host):
+        host.resize(devno, 150 * GIB)
+    plan = make_plan(spec(host, grow=True), host.seen)
+    shown = diff(plan, host.seen)
+    assert "1 MiB + 90.00 GiB  partition plumbline:pgdata:0, PV of 1439 extents of 64 MiB" in shown["before"], shown["before"]
+    assert "LV data  125.88 GiB" in shown["before"] and "ext4 'pgdata-data'  125.88 GiB" in shown["before"]
+    assert "1 MiB + 135.00 GiB  partition plumbline:pgdata:0" in shown["after"] and "LV data  188.88 GiB" in shown["after"]
+    assert steps_report(plan)[0] == "step 1: grow the partitions on nvme0n1 to 135.00 GiB, nvme1n1 to 135.00 GiB"
 
 
 def test_how_long_it_takes_is_said():
