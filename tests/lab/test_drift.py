@@ -43,7 +43,8 @@ ROWS = {
     "no-journal": Row(AGAIN % f"tune2fs -O ^has_journal {VOLUME}", AGAIN % f"tune2fs -O has_journal {VOLUME}", "refused", "no journal", ("error", "ext4")),
     # Within its last block group: the inode tables of new groups would be written by the kernel, in the background.
     "smaller": Row(
-        AGAIN % f"e2fsck -fp {VOLUME}; resize2fs {VOLUME} 440M", f"resize2fs {VOLUME}", "step", "grow the filesystem of volume 'vol0' from 440 MiB to", ("warning", "ext4")
+        AGAIN % f"e2fsck -fp {VOLUME}; resize2fs {VOLUME} 440M", f"resize2fs {VOLUME}", "step",
+        "grow the filesystem of volume 'vol0' from 440 MiB to", ("warning", "ext4"),
     ),
     # systemd takes the change of the device for its end, and unmounts it.
     "read-only-lv": Row("lvchange -q -pr pgdata/vol0", f"lvchange -q -prw pgdata/vol0; mountpoint -q {MOUNT} || mount {MOUNT}", "refused", "is read-only"),

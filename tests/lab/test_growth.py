@@ -13,7 +13,7 @@ from labkit.bench import MIB, Bench, Disk
 from labkit.everyday import everyday
 from labkit.harness import Harness
 from labkit.nvme_tcp import nvme_drives
-from labkit.specs import assert_error, said, stack
+from labkit.specs import assert_error, said
 
 BEFORE, AFTER = 160 * MIB, 288 * MIB
 DISKS = [{"name": f"row{number}", "bus": "scsi", "size": "160MiB", "serial": f"ROW{number}", "physical_block_size": 4096} for number in range(4)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PostgreSQL commits while its stack grows: larger devices, a larger volume, a further row. What is acknowledged is there, and how long a commit waits at most."""
+"""PostgreSQL commits while its stack grows: larger devices, a larger volume, a further row. What is acknowledged is there; the longest wait is printed."""
 
 from __future__ import annotations
 

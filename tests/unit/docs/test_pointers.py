@@ -20,9 +20,8 @@ ELSEWHERE = {
     "ext4_check_opt_consistency ext4_fsync_journal ext4_get_stripe_size ext4_load_and_init_journal ext4_process_freed_data ext4_trim_all_free "
     "pci_speed_string sata_spd_string sdev_evt_send show_ata_dev_id submit_bio_noacct",
     "lvm2": "_lv_create_an_lv apply_lvname_restrictions validate_new_vg_name",
-    "e2fsprogs": "adjust_fs_info",
     "util-linux": "gpt_write_disklabel",
-    "e2fsprogs": "ext2fs_default_journal_size",
+    "e2fsprogs": "adjust_fs_info ext2fs_default_journal_size",
     "OpenSSH": "safe_path",
 }
 CALLED = re.compile(r"(?<![\w./-])([A-Za-z_][\w.]*)\(\)")
