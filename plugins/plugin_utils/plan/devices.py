@@ -20,7 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions im
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import unfinished_table
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device, not_kept, refuse
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DeviceName, Stack
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DeviceName, Selector, Stack
 
 
 def check_overrides(plan: StackPlan, seen: Observation, devnos: Sequence[str]) -> None:
@@ -108,13 +108,16 @@ def _matching(spec: Stack, seen: Observation, taken: Collection[str]) -> tuple[l
         if node.kind == "disk"
         and node.devno not in taken
         and fnmatch.fnmatchcase(node.identity.model, selector.model)
-        and node.size >= selector.min_bytes
-        and (not selector.max_bytes or node.size <= selector.max_bytes)
+        and (_is_of_size(selector, node) or ownership.is_ours(seen.tables.get(node.devno), spec.name))  # one of ours may have grown since
     ]
     matching.sort(key=lambda node: node.identity.key)
     ours = [n.devno for n in matching if ownership.is_ours(seen.tables.get(n.devno), spec.name) or _named_in_ends(seen, n.devno, spec.name)]
     unused = [n.devno for n in matching if n.devno not in ours and not guards.take_reasons(seen, n.devno)]
     return [node.devno for node in matching], ours, unused
+
+
+def _is_of_size(selector: Selector, node: Node) -> bool:
+    return node.size >= selector.min_bytes and (not selector.max_bytes or node.size <= selector.max_bytes)
 
 
 def _fitting(spec: Stack, seen: Observation, taken: Collection[str]) -> list[str]:

@@ -90,6 +90,16 @@ def test_one_of_two_partitions_has_grown():
     assert carried_out(host, stacks) == GROWN
 
 
+def test_a_selector_still_means_a_disk_of_ours_that_grew():
+    host = Host()
+    host.pair(2)
+    chosen = {"model": "Flash*", "count": 2, "max_size": "120GiB"}
+    host.build(spec(host, devices=chosen))
+    for devno in disks(host):
+        host.resize(devno, 150 * GIB)
+    assert carried_out(host, spec(host, devices=chosen, grow=True)) == GROWN
+
+
 def test_the_smallest_device_of_a_row_decides():
     host = built()
     first, _second = disks(host)
