@@ -12,7 +12,8 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 notes:
   - The module runs at most three tools to read the storage, all read-only - C(lvm fullreport), C(dmsetup table), and C(wipefs) without an
-    erase option. On a host that keeps a write cache setting it also runs C(systemctl is-active).
+    erase option. Where a volume group is still to be made, it also runs C(lvm lvmconfig). On a host that keeps a write cache setting it also
+    runs C(systemctl is-active).
   - The module proves a device blank before the device is taken. It reads the first and last 64 MiB completely and 1,024 random places.
     With C(blank_proof=full), M(plumbline.ssd.aligned_partition) reads the whole device before it writes the table. The collection's guide on refusals
     says what the sample is sure to find.

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
+from labkit.audits import audit_host
 from labkit.bench import Bench, Disk, pool
 from labkit.harness import HOME, Harness
 from labkit.specs import assert_error, assert_refused, said, stack
@@ -67,6 +69,71 @@ def test_a_name_that_is_taken_below_dev(bench: Bench, harness: Harness, pair: li
     finally:
         harness.run("rm -rf /dev/plnode")
         harness.run(f"wipefs -q -a {pair[0].path}")
+
+
+@pytest.fixture
+def lvm_config(harness: Harness, pair: list[Disk]) -> Iterator[str]:
+    """The directory of LVM's configuration, which is put back; before the disks are cleaned, since LVM has to see what is on them."""
+    home = "/etc/lvm"
+    harness.must(f"rm -rf {home}.before; cp -a {home} {home}.before")
+    yield home
+    harness.must(f"rm -rf {home}; mv {home}.before {home}")
+
+
+@pytest.mark.parametrize(
+    ("file", "setting", "more"),
+    [
+        ("lvm.conf", "filter", ""),
+        ("lvmlocal.conf", "global_filter", ""),
+        pytest.param("lvmlocal.conf", "global_filter", "use_devicesfile=1", marks=pytest.mark.long(minutes=1)),  # and there is no such file yet
+    ],
+    ids=["filter", "global-filter", "devices-file-to-be"],
+)
+def test_a_filter_of_lvm_that_rejects_a_new_device(
+    bench: Bench, harness: Harness, pair: list[Disk], lvm_config: str, file: str, setting: str, more: str
+) -> None:
+    """vgcreate would fail, and by then the tables would be written. What the refusal says to do is enough."""
+    spec, filters = stack(pair), '"a|^/dev/vd|", "r|.*|"'
+
+    def configure(patterns: str) -> None:
+        as_it_was = f"rm -f {lvm_config}/{file}; cp {lvm_config}.before/{file} {lvm_config} 2> /dev/null"
+        harness.must(f"{as_it_was}; echo 'devices {{ {setting} = [ {patterns} ]\n{more} }}' >> {lvm_config}/{file}")
+
+    configure(filters)
+    with bench.untouched(*pair):
+        for through in ("partition", "filesystem"):
+            found = harness.module("stack_plan", {"stacks": [spec], "through": through})
+            assert_error(found, *(disk.kernel for disk in pair), f"'{setting}' of its configuration rejects", 'by "r|.*|" [hidden]; let LVM see it')
+        assert found["reasons"][0] in audit_host(harness, stacks=[spec])["stack_plan"]["reasons"]
+    advice = re.search(r'put ("a\|[^"]+") first in (\w+)', said(found))
+    assert advice and advice[2] == setting, said(found)
+    configure(f"{advice[1]}, {filters}")
+    harness.build([spec])
+    assert harness.module("stack_plan", {"stacks": [spec]})["steps"] == []
+    if not more:
+        code, _out, err = harness.run(f"pvcreate --test {bench.disks['slash'].path}")
+        assert code == 5 and "rejected by filter" in err, "LVM heeds no such filter"
+
+
+@pytest.mark.long(minutes=1.5)
+def test_what_the_refusal_advises_is_enough_at_boot(bench: Bench, harness: Harness, pair: list[Disk], lvm_config: str) -> None:
+    """The pattern names a link of udev's, and udev asks LVM about a partition while it is about to make its links."""
+    harness.must(f"""echo 'devices {{ filter=[ "a|^/dev/disk/by-partlabel/plumbline:pgdata:|", "r|.*|" ] }}' > {lvm_config}/lvmlocal.conf""")
+    harness.build([stack(pair)])
+    harness.must("sync")
+    bench.power_cut()
+    harness.run("systemctl is-system-running --wait")
+    assert harness.module("stack_plan", {"stacks": [stack(pair)]})["steps"] == []
+    assert harness.must(f"findmnt -no TARGET --mountpoint {MOUNT}").strip() == MOUNT
+
+
+def test_a_devices_file_rejects_no_new_device(harness: Harness, pair: list[Disk], lvm_config: str) -> None:
+    """vgcreate adds the PVs to it, and LVM passes its filters over then."""
+    settings = 'use_devicesfile=1\nglobal_filter=[ "r|.*|" ]\nfilter=[ "r|.*|" ]'
+    harness.must(f"mkdir -p {lvm_config}/devices; touch {lvm_config}/devices/system.devices; echo 'devices {{ {settings} }}' > {lvm_config}/lvmlocal.conf")
+    harness.build([stack(pair)])
+    assert harness.module("stack_plan", {"stacks": [stack(pair)]})["steps"] == []
+    assert harness.must(f"grep -c PVID= {lvm_config}/devices/system.devices").strip() == "2"
 
 
 @pytest.mark.long(minutes=0.5)

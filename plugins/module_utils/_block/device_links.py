@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where udev has its links to partitions and to filesystems."""
+"""Where udev has its links to disks, to partitions and to filesystems."""
 
 from __future__ import annotations
 
 BY_GUID, BY_UUID = "/dev/disk/by-partuuid/", "/dev/disk/by-uuid/"
+
+# Of a disk; its partition has the same with -part and its number (systemd, rules.d/60-persistent-storage.rules).
+OF_DISKS = ("/dev/disk/by-id/", "/dev/disk/by-path/")
+BY_PARTLABEL = "/dev/disk/by-partlabel/"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple, Tuple
 
 DEVICES_FILE, FILTER = "the devices file", "a filter"  # what keeps LVM from a PV
+FILTERS = ("global_filter", "filter")  # its settings; both have to accept a device
 
 
 class HiddenPv(NamedTuple):

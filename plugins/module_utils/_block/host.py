@@ -296,6 +296,8 @@ class Observation:
     multipath: List[str] = field(default_factory=list)  # single paths of multipath maps, by udev's word
     lvm: Lvm = field(default_factory=Lvm)
     hidden: Dict[str, HiddenPv] = field(default_factory=dict)  # device number → a PV that LVM does not list
+    lvm_filters: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # filter, global_filter → patterns, where a VG is to be made and LVM heeds them
+    disk_links: Dict[str, str] = field(default_factory=dict)  # then, of the disks that were looked at closely: link of udev's → device number
     mounts: List[Mount] = field(default_factory=list)
     in_force: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # mounted ext4 → all its options, those of its superblock included
     accepted: List[Accepted] = field(default_factory=list)

@@ -22,7 +22,17 @@ LVM_REPORT = (
     "--configreport", "pvseg", "-o", "pv_name,pvseg_start,pvseg_size,segtype",
 )  # fmt: skip
 
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _NUMBER = re.compile(r"-?[0-9]{1,30}")  # str.isdigit() also takes digits that int() does not, such as a superscript two
+
+
+def parse_lvm_settings(text: str) -> Dict[str, Tuple[str, ...]]:
+    """What lvmconfig prints of a section: key → its strings, or its one number. A quote and a backslash in a string have a backslash before them."""
+    found = {}
+    for key, equals, value in (line.strip().partition("=") for line in text.splitlines()):
+        if equals:
+            found[key] = tuple(re.sub(r'\\(["\\])', r"\1", one) for one in _QUOTED.findall(value)) if '"' in value else (value,)
+    return found
 
 
 def parse_lvm(text: str) -> Lvm:

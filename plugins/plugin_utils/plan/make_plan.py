@@ -17,6 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions im
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.devices import check_contradictions, check_legs, check_overrides, choose_erased, find_devices
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.filesystems import plan_filesystems
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.lvm import plan_group, plan_volumes
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.lvm_filters import refuse_rejected
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.mounts import judge_mounts, plan_mounts
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.packages import missing_packages, packages_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions import choose_sizes, number_legs, plan_partitions
@@ -53,6 +54,8 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     choose_erased(plan, seen)
     check_legs(plan, seen)
     number_legs(plan)
+    if spec.grouped and through != "write_cache":
+        refuse_rejected(plan, seen)
     if plan.refusals or through == "write_cache":
         for leg in plan.legs:  # what was cut off is judged with the partitions
             refuse(plan, seen, leg, leg.doubts)

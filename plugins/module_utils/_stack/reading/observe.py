@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The observation of a host: composes sysfs, the devices' own bytes and three tools into one record. I/O.
 
-The tools are lvm (one report), dmsetup (one table, only where a map exists) and wipefs (one call for all
-devices whose content must be known). None of them writes. A missing tool is no failure: the plan says so.
+The tools are lvm (one report, and its configuration where a volume group is still to be made), dmsetup (one table, only where a map exists)
+and wipefs (one call for all devices whose content must be known). None of them writes. A missing tool is no failure: the plan says so.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks im
     read_mounts_of_several,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_hidden_pvs import read_hidden_pvs
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_lvm_filters import read_lvm_filters
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, find_known_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
@@ -60,6 +61,7 @@ def _read(run: Runner, ask: Questions) -> Observation:
     read_filesystems(seen, targets)
     read_signatures(run, seen, targets)
     read_hidden_pvs(run, seen, targets)
+    read_lvm_filters(run, seen, [vg for vg, _lv in ask.volumes], targets)
     if ask.guards:
         read_claims(seen, targets)
     if ask.prove:

@@ -37,6 +37,8 @@ def fresh():
     for devno in host.pair(2):
         host.seen.ends[devno] = Ends(bytes(MIB), bytes(MIB), 1 << 36)
         host.seen.namespaces[devno] = {"dlfeat": 1, "lbafs": [{"ms": 0, "ds": 9, "rp": 1, "in_use": True}, {"ms": 0, "ds": 12, "rp": 0, "in_use": False}]}
+    host.seen.lvm_filters = {"global_filter": ("a|.*|",), "filter": ("r|^/dev/sd[a-z]+$|", "a(nvme)", "r|.*|")}
+    host.seen.disk_links = {"/dev/disk/by-path/pci-0-nvme-1": "259:0", "/dev/disk/by-id/nvme-x": "259:16"}
     return StorageReading(host.seen, {}, {"k": LastReading(5, "ok", ("a",))}, Keeping({}, True, ()), 7)
 
 
@@ -226,3 +228,21 @@ def test_what_only_the_plan_finds_out_is_a_refusal_that_says_where(monkeypatch):
     result = planned(packed(tree_of(HOSTS["fresh"])))
     assert result["failed"] and result["msg"].startswith("refused: nothing was written. what the host returned does not fit together (KeyError in ")
     assert result["msg"].isprintable() and "test_lying_reading.py, line" in result["msg"]
+
+
+DEEP = {
+    "brackets": "(" * 5000, "ways": "(a*)*" * 9 + "x", "stars": ".*" * (1 << 18), "cut-off": "[", "surrogate": "\ud800", "long": "x" * 900_000,
+    "states": "(a|b)*a" + "(a|b)" * 40, "line": HOSTILE[3], "none": "",
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("name", DEEP)
+def test_no_filter_of_lvm_keeps_the_controller_busy(name):
+    """Patterns that Python's re would be at for ever, or nested too deeply; names of a megabyte."""
+    tree = tree_of(HOSTS["fresh"])
+    tree[0][0]["lvm_filters"] = {"filter": ["r|%s|" % DEEP[name]] * 3 + ["r|by-id|"], "global_filter": ["a|.*|"]}
+    tree[0][0]["disk_links"] = {"/dev/disk/by-id/" + "ab" * 400_000: "259:0"}
+    result = planned(packed(tree))
+    words = [result["msg"], *result.get("reasons", [])] if result.get("failed") else result["warnings"]
+    assert words and all(line.isprintable() and len(line) < 5000 for line in words)

@@ -270,6 +270,14 @@ def test_a_further_row_is_carried_on(limit):
     assert carried_out(host, rows(host)) == ["partition", "extend_vg", "grow_lv", "grow_filesystem"][limit:]
 
 
+def test_a_filter_that_rejects_a_further_row():
+    host = built(volumes=ONE)
+    host.pair(2)
+    host.seen.lvm_filters = {"global_filter": ("a|^/dev/nvme[01]n1p1$|", "r|.*|")}
+    plan = make_plan(rows(host), host.seen)
+    assert plan.steps == [] and "nvme2n1 (SER0002), device nvme3n1 (SER0003): LVM would make no PV there" in plan.refusals[0] and "[hidden]" in plan.refusals[0]
+
+
 def test_rows_from_the_first_day():
     host = Host()
     host.pair(4)
