@@ -43,6 +43,10 @@ ON_A_HOST = {
     ("docs/docsite/rst/guide_flow.rst", "systemctl is-system-running --wait                  # returns when the boot is over"): (
         "a list of ways to look; test_late_disk.py and the scenario database boot the machine"
     ),
+    ("docs/docsite/rst/guide_growth.rst", "echo 1 > /sys/class/block/sdb/device/rescan"): "QEMU's disks show their new size without it",
+    ("docs/docsite/rst/guide_growth.rst", 'dumpe2fs -h /dev/pgdata/data    # "Reserved GDT blocks"; the table has one block for each 8 GiB of "Block count"'): (
+        "a way to look; test_growth.py reads the same"
+    ),
     ("docs/docsite/rst/guide_refusals.rst", "disk=/dev/disk/by-id/nvme-MODEL_SERIAL1      # the name in the spec, never /dev/sdX"): (
         "it is the part of guide_flow.rst that test_table_back.py follows, with a name in place of a variable"
     ),
@@ -57,7 +61,7 @@ TOOLS = {
     "grep, sed": "grep sed",
     "util-linux": "blkdiscard blockdev findmnt flock lsblk sfdisk umount wipefs",
     "dmsetup, lvm2": "dmsetup pvcreate vgcfgbackup vgcfgrestore vgchange",
-    "e2fsprogs": "e2fsck",
+    "e2fsprogs": "dumpe2fs e2fsck",
     "systemd, udev": "journalctl systemctl udevadm",
     "hdparm, nvme-cli, sdparm": "hdparm nvme sdparm",
     "apt, postgresql-common": "apt pg_createcluster",
