@@ -30,7 +30,7 @@ options:
       - The role P(plumbline.ssd.provision#role) lists the keys, at O(plumbline.ssd.provision#role:main:plumbline_stacks). The collection's
         guide on specs describes them.
       - If C(reserve) of a stack is a mapping, the module computes the reserve of devices that are still to be partitioned, and C(report) says
-        what it came to. On a stack that stands, the target gives a finding of the layer C(reserve), and no step.
+        what it came to. On a stack that stands, the target gives a finding of the layer C(reserve), and a step only with C(grow=true).
     type: list
     elements: dict
     required: true

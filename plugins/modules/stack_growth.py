@@ -157,7 +157,7 @@ attributes:
     details: The module looks at everything as before a change, and changes nothing.
   diff_mode:
     support: none
-    details: The diff of M(plumbline.ssd.stack_plan) shows the sizes before and after.
+    details: The steps in the report of M(plumbline.ssd.stack_plan) have the sizes before and after, and its diff the stack as it will be.
 notes:
   - Before a partition table is written, the first and last MiB of the disk, its table and the metadata of its volume groups are saved on the host.
   - One run at a time writes to a host. See O(lease).

@@ -16,6 +16,8 @@ description:
     write cache and the partition table to the mount.
   - Changes nothing on any device or filesystem. It reports C(changed) if steps remain. Its diff, a drawing of the stacks as found and as
     planned, is therefore printed in real runs as well as in check mode.
+  - What stands and can have more is a step where the spec says so - C(grow=true) on the stack, a larger C(size) of a volume, further C(devices) in
+    whole rows of C(stripes). Without it a device that grew is a warning. M(plumbline.ssd.stack_growth) carries these steps out. Nothing shrinks.
   - Refuses the plan if a device is not blank, is in use, or cannot be told from another device, and if an existing part could only be
     rebuilt. The refusal has all reasons at once. A refused plan has no steps.
   - Refuses mount options by which an acknowledged write can be lost on the devices of the volume, unless the stack accepts the risk by
@@ -42,6 +44,7 @@ attributes:
 seealso:
   - module: plumbline.ssd.stack_info
   - module: plumbline.ssd.aligned_partition
+  - module: plumbline.ssd.stack_growth
   - module: plumbline.ssd.write_cache
 author:
   - the plumbline.ssd authors (@plumbline)
