@@ -146,7 +146,8 @@ def _check_lv(plan: StackPlan, seen: Observation, planned: PlannedVolume, found:
     elif striped and found.stripe_bytes != plan.stripe and (plan.spec.stripe_bytes or not _fits(found.stripe_bytes, plan.grain)):
         refuse_rebuild(plan, what, "stripes of %s" % human(found.stripe_bytes), human(plan.stripe))
     elif found.size > planned.size:
-        refuse_rebuild(plan, what, "%s (%d bytes)" % (human(found.size), found.size), "%s (%d bytes)" % (human(planned.size), planned.size))
+        text = "%s has %s (%d bytes); wanted %s (%d bytes); nothing is ever made smaller here: set its size to what it has, if that is meant"
+        plan.refuse(text, what, human(found.size), found.size, human(planned.size), planned.size)
     elif not found.active and (not striped or found.stripe_bytes == plan.stripe) and found.segments == 1:
         # lvcreate writes the metadata first and activates then (lv_manip.c, _lv_create_an_lv()): what a kill leaves in between is just this.
         summary = "activate %s, which was left inactive; what is on it is planned then" % what

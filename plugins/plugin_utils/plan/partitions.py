@@ -118,11 +118,11 @@ def plan_partitions(plan: StackPlan, seen: Observation) -> None:
         wanted.append(_carry_on(plan, seen, leg, device) if leg.doubts or leg.entry else device)
     if len(plan.legs) > 1 and len({leg.index for leg in plan.legs}) < len(plan.legs):
         plan.refuse("two legs carry the same partition name; one is perhaps a copy of the other")
-    plan_grown_partitions(plan, seen)
     if wanted:
         erased = ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if leg.erase)
         names = ", ".join(seen.nodes[leg.devno].name for leg in plan.legs if not leg.node)
         plan.steps.append(partition_step(spec.name, wanted, "%spartition %s" % ("erase %s, then " % erased if erased else "", names)))
+    plan_grown_partitions(plan, seen)
 
 
 def _carry_on(plan: StackPlan, seen: Observation, leg: Leg, device: PartitionDevice) -> PartitionDevice:

@@ -104,7 +104,7 @@ def _prove(seen: Observation, growing: Sequence[_Growing]) -> None:
     for one in growing:
         sector, end = one.node.limits.logical, one.disk["start_bytes"] + one.disk["length_bytes"]
         first, last = old_backup(lambda at, length, fd=one.fd: block_device.read_at(fd, at, length), one.node.size, sector)  # type: ignore[misc]
-        begin = one.entry.start + one.entry.size
+        begin = one.entry.start + max(one.entry.size, _known_bytes(seen, one.part.devno))
         ones = deallocated_reads_ones(int(seen.namespaces.get(one.node.devno, {}).get("dlfeat", 0)))
         cut = [(begin, min(first, end)), (max(last, begin), end)] if last else [(begin, end)]
         for start, stop in cut:
@@ -119,6 +119,15 @@ def _prove(seen: Observation, growing: Sequence[_Growing]) -> None:
         reasons += ["%s: what its partition would take in: %s [unreadable]" % (device_label(one.node), fault) for fault in proof.unread]
     if reasons:
         raise PlumblineError("refused at the write: a disk has something behind its partition; look at it, nothing was written", reasons)
+
+
+def _known_bytes(seen: Observation, devno: str) -> int:
+    """What our PV or filesystem has of its partition, also behind its end: the table that it was made with may have been replaced by an older one."""
+    pv, made = seen.pv(devno), seen.filesystems.get(devno)
+    group = seen.vg(pv.vg) if pv else None
+    if pv and group:
+        return pv.data_start + pv.extents * group.extent_bytes
+    return made.blocks * made.block if made else 0
 
 
 def _write(one: _Growing) -> None:
