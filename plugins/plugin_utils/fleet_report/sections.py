@@ -15,7 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import MOST, fair
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.pieces import Figure, Link, Phrase, Subject, Table, chip, joined
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT, HostReport, Measured
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_list, as_number, counted, dicts, percent, words
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_list, as_number, counted, dicts, percent, size, words
 
 ROWS = 100  # of a table over all hosts
 PLOTTED = 30  # bars of a chart
@@ -140,9 +140,10 @@ def static_proof(fleet: Fleet, names: Names) -> Subject:
             blind = ", ".join(words(one) for one in as_list(stack.get("not_followed")))
             if blind:
                 level, told = level if off else UNKNOWN, f"{told}, not followed above {blind}"
-            stacks.append((level, (names[host.host], words(stack.get("name")), words(stack.get("mount")), chip(level), told)))
+            about = (words(stack.get("name")), words(stack.get("mount")), size(stack.get("size_bytes")))
+            stacks.append((level, (names[host.host], *about, chip(level), told)))
     caption = "Findings on where layers begin, and steps that are left"
-    return Subject(findings(fleet, names, ("alignment", "plan"), caption), shown_rows("Stacks", ("Stack", "Mount", "Level", "Legs"), stacks))
+    return Subject(findings(fleet, names, ("alignment", "plan"), caption), shown_rows("Stacks", ("Stack", "Mount", "Size", "Level", "Legs"), stacks))
 
 
 def measured_proof(fleet: Fleet, names: Names) -> Subject:
