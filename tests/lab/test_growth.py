@@ -121,6 +121,7 @@ def test_larger_devices(bench: Bench, harness: Harness, declared: dict[str, Disk
         harness.must("umount /pl/data /pl/wal; e2fsck -fn /dev/pgdata/data; e2fsck -fn /dev/pgdata/wal; mount /pl/data; mount /pl/wal")
 
 
+@pytest.mark.quick("stack_growth")
 def test_a_larger_volume_and_a_further_row(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> None:
     first, second = [declared["row0"], declared["row1"]], [declared["row2"], declared["row3"]]
     volumes = [{"name": "data", "size": "100MiB", "mount": "/pl/data"}]

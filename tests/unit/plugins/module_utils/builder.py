@@ -282,7 +282,8 @@ class Host:
         legs = self.allocate(vg.name, each, [self._by_guid(path) for path in step["pvs"]])
         kind = "striped" if step["stripes"] > 1 else "linear"
         self.mapped("%s-%s" % (vg.name, step["lv"]), [Segment(0, step["size_bytes"], kind, step["stripe_bytes"], legs)])
-        lv = Lv(vg.name, step["lv"], step["size_bytes"], step["stripes"], step["stripe_bytes"], 1, (kind,))
+        layouts = ((step["stripes"], step["stripe_bytes"]),)
+        lv = Lv(vg.name, step["lv"], step["size_bytes"], step["stripes"], step["stripe_bytes"], 1, (kind,), layouts=layouts)
         self.seen.lvm = self.seen.lvm._replace(lvs=self.seen.lvm.lvs + (lv,))
 
     def deactivate(self, vg, name):
