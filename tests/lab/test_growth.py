@@ -160,7 +160,7 @@ def test_the_limit_of_a_filesystem(bench: Bench, harness: Harness, declared: dic
     """One that mke2fs was told to leave room for 16 GiB in: refused with the figure before anything is written, and never converted."""
     disks, volumes = [declared["old0"], declared["old1"]], [{"name": "data", "mount": "/pl/data"}]
     built(harness, spec_of(disks, volumes))
-    shape = "-b 4096 -m 0 -L pgdata-data -E stride=16,stripe_width=32,resize=4194304"
+    shape = "-b 4096 -m 0 -L pgdata-data -E stride=16,stripe_width=32,resize=4194304,lazy_itable_init=0,lazy_journal_init=0"
     made = "$(blkid -s UUID -o value /dev/pgdata/data)"
     harness.must(f"uuid={made}; umount /pl/data; mkfs.ext4 -F -q {shape} -U $uuid /dev/pgdata/data; mount /pl/data")
     assert actions(harness, spec_of(disks, volumes)) == []

@@ -31,7 +31,7 @@ def rate(harness: Harness, target: str, at: int, size: int) -> float:
 @pytest.mark.long(minutes=4)
 def test_both_rows_against_their_drives(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> None:
     disks = [declared[f"row{number}"] for number in range(4)]
-    model = {"model": harness.must(f"cat /sys/block/{disks[0].kernel}/device/model").strip(), "grain": PAGE}
+    model = {"model": harness.must(f"cat /sys/block/{disks[0].kernel}/device/model").strip(), "grain": f"{PAGE // KIB}KiB"}
 
     def spec(count: int, **more: object) -> dict[str, object]:
         volumes = [{"name": "data", "mount": "/pl/data"}]
