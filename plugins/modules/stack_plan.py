@@ -175,6 +175,9 @@ proofs:
       description:
         - The same for the measured writes. Mount points, mount options and the options of other measurements are not part of it.
       type: str
+    writes_base:
+      description: The same without the sizes that a growth changes.
+      type: str
     made:
       description:
         - When the filesystem of each volume was made, in seconds since 1970. V(0) if the volume has none. A stored verdict counts only for

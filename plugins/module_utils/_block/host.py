@@ -94,6 +94,7 @@ class Table(NamedTuple):
     fault: str = ""
     backup: str = ""
     made_for: int = 0
+    unsettled: bool = False  # a growth of it was cut off
 
 
 class Signature(NamedTuple):
@@ -143,6 +144,7 @@ class Pv(NamedTuple):
     data_start: int
     extents: int
     free: Tuple[Tuple[int, int], ...] = ()
+    mdas: int = 1  # areas of LVM's metadata: a second one is at its end
 
 
 class Lv(NamedTuple):

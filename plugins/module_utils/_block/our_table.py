@@ -53,3 +53,17 @@ def gpt_header(guid: bytes, places: Sequence[int], usable: Sequence[int], array:
 def _protective_mbr(sector: int, last: int) -> bytes:
     entry = _MBR_ENTRY.pack(0, b"\x00\x02\x00", 0xEE, b"\xff\xff\xff", 1, min(last, 0xFFFFFFFF))
     return (bytes(446) + entry + bytes(48) + b"\x55\xaa").ljust(sector, b"\0")
+
+
+def alike(raw: bytes, array: bytes, number: int) -> bool:
+    """Whether these are the entries of a table, but for where a partition ends."""
+    last = (number - 1) * ENTRY + 40
+    return len(raw) == len(array) and raw[:last] + raw[last + 8 :] == array[:last] + array[last + 8 :]
+
+
+def is_unsettled(head: bytes, logical: int) -> bool:
+    """Whether a growth of a table of ours was cut off while its first copy was written: its entries are, or were about to be, in the spare place."""
+    taken = -(-ENTRIES * ENTRY // logical)
+    spare = head[(2 + taken) * logical : (2 + 2 * taken) * logical]
+    entries_at, count, each = HEADER.unpack_from(head, logical)[10:13]
+    return entries_at == 2 + taken or (entries_at == 2 and (count, each) == (ENTRIES, ENTRY) and alike(spare, head[2 * logical : (2 + taken) * logical], 1))

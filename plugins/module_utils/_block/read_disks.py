@@ -14,6 +14,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation, Segment, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import PCIE, Link
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.our_table import is_unsettled
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_all_ours
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import (
     BCACHE_SUPERBLOCK_AT,
     TABLE_HEAD,
@@ -159,7 +161,8 @@ def read_table(node: Node) -> Optional[Table]:
     table = parse_table(head, logical)
     if table is None or table.kind != "gpt" or table.fault:
         return table
-    table, length = table._replace(made_for=made_for(head, logical)), gpt_head_bytes(logical) - logical
+    table = table._replace(made_for=made_for(head, logical), unsettled=is_all_ours(table) and is_unsettled(head, logical))
+    length = gpt_head_bytes(logical) - logical
     try:
         ((_at, tail),) = block_device.read_pieces(node.path, [(node.size // logical * logical - length, length)])
     except OSError as fault:

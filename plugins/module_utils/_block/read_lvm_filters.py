@@ -27,7 +27,8 @@ def read_lvm_filters(run: Runner, seen: Observation, vgs: Iterable[str], targets
     Where all are there, LVM is not asked.
     """
     wanted = list(vgs)
-    further = [devno for devno in seen.paths.values() if not is_all_ours(seen.tables.get(devno))]
+    named = set(seen.paths.values())
+    further = [devno for devno in targets if _may_be_further(seen, devno, devno in named)]
     if "lvm" not in seen.tools or not wanted or (all(seen.vg(vg) for vg in wanted) and not further):
         return
     code, out, _err = run([seen.tools["lvm"], *_ASK])
@@ -38,6 +39,15 @@ def read_lvm_filters(run: Runner, seen: Observation, vgs: Iterable[str], targets
     disks = {seen.nodes[devno].name: devno for devno in targets}
     for base in OF_DISKS:
         seen.disk_links.update((base + link, disks[name]) for link, name in read_sysfs.read_links(base).items() if name in disks)
+
+
+def _may_be_further(seen: Observation, devno: str, named: bool) -> bool:
+    """Whether a disk may be about to get a PV: it is named and not ours, or has no table at all, or has a partition of ours with nothing on it."""
+    table = seen.tables.get(devno)
+    if not is_all_ours(table):
+        return named or (table is None and not seen.children(devno))
+    empty = [node for node in seen.children(devno) if not seen.pv(node.devno) and not seen.children(node.devno)]
+    return any(node.devno not in seen.filesystems and node.devno not in seen.hidden for node in empty)
 
 
 def _heeds_a_devices_file(used: Sequence[str], names: Sequence[str]) -> bool:

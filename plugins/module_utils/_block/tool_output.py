@@ -16,7 +16,7 @@ SECTOR = 512  # the unit of device-mapper tables and of sysfs sizes, whatever th
 LVM_REPORT = (
     "lvm", "fullreport", "--reportformat", "json", "--units", "b", "--nosuffix",
     "--configreport", "vg", "-o", "vg_name,vg_extent_size,vg_extent_count,vg_free_count",
-    "--configreport", "pv", "-o", "pv_name,pv_uuid,vg_name,pe_start,pv_pe_count,pv_major,pv_minor",
+    "--configreport", "pv", "-o", "pv_name,pv_uuid,vg_name,pe_start,pv_pe_count,pv_major,pv_minor,pv_mda_count",
     "--configreport", "lv", "-o", "vg_name,lv_name,lv_size,lv_active",
     "--configreport", "seg", "-o", "lv_name,segtype,stripes,stripe_size,seg_start",
     "--configreport", "pvseg", "-o", "pv_name,pvseg_start,pvseg_size,segtype",
@@ -62,7 +62,8 @@ def _lvm(reports: Sequence[Mapping[str, Sequence[Mapping[str, str]]]]) -> Lvm:
                 if run["pv_name"] == row["pv_name"] and run.get("segtype") == "free" and extent
             ]
             vg = str(row["vg_name"]) if row["vg_name"] != "[unknown]" else ""  # its metadata cannot be read
-            pvs.append(Pv(devno, str(row["pv_name"]), str(row["pv_uuid"]), vg, start, _int(row["pv_pe_count"]), tuple(free)))
+            mdas = _int(row.get("pv_mda_count", 1))
+            pvs.append(Pv(devno, str(row["pv_name"]), str(row["pv_uuid"]), vg, start, _int(row["pv_pe_count"]), tuple(free), mdas))
         for row in report.get("lv", []):
             segments = sorted((s for s in report.get("seg", []) if s["lv_name"] == row["lv_name"]), key=lambda s: _int(s["seg_start"]))
             lvs.append(_lv(row, vg_name, segments))

@@ -89,7 +89,7 @@ def record_of(
         "format": FORMAT,
         "stack": proof["stack"],
         "digest": proof["digest"],
-        "writes_digest": proof.get("writes_digest", ""),
+        **{key: proof.get(key, "") for key in _OF_WRITES},
         "made": proof["made"],
         "time": when,
         "verdict": verdict if final else UNFINISHED,
@@ -118,12 +118,16 @@ def judge_again(proof: Mapping[str, Any], before: Record, accept: Sequence[str])
     return {**before, "verdict": verdict_of_parts(kept.parts, accept), "accepted": kept.accepts(accept)}
 
 
+# Digests of what was measured by writing: with sizes, and with nothing that a growth changes. Records of earlier releases have the first alone.
+_OF_WRITES = ("writes_digest", "writes_base")
+
+
 def _writes(proof: Mapping[str, Any], before: Record) -> Sequence[Mapping[str, Any]]:
     """What was measured by writing before just these filesystems were made; others may have come beside them since."""
     made = before.get("made")
     stands = isinstance(made, list) and bool(made) and all(one in proof["made"] for one in made)
     same = stands or before.get("verdict") == UNFINISHED
-    if not same or before.get("writes_digest", "") != proof.get("writes_digest", ""):
+    if not same or not any(before.get(key, "") == proof.get(key, "") != "" for key in _OF_WRITES):
         return []
     return [one for one in before.get("writes", []) if isinstance(one, Mapping)]
 

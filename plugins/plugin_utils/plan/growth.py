@@ -65,12 +65,12 @@ def plan_grown_partitions(plan: StackPlan, seen: Observation) -> None:
             continue
         grew = table.made_for > 0 and node.size - table.made_for >= node.limits.logical
         behind = leg.node.size < leg.entry.size  # a run was ended between the table and the kernel, or somebody else wrote the table
-        leg.grows = behind or (plan.spec.grow and (leg.size > leg.entry.size or grew))
-        if grew and not plan.spec.grow:
-            plan.warn("%s grew from %s to %s; %s", name_device(seen, leg.devno), human(table.made_for), human(node.size), _TAKE_IN)
-        elif grew and leg.size == leg.entry.size and any(seen.nodes[other.devno].size < node.size for row in plan.rows if leg in row for other in row):
+        leg.grows = behind or table.unsettled or leg.grows or (plan.spec.grow and (leg.size > leg.entry.size or grew))
+        if grew and not leg.spare and any(seen.nodes[other.devno].size < node.size for row in plan.rows if leg in row for other in row):
             text = "%s grew to %s, and the smallest device of its row decides: nothing more of it is used"
             plan.warn(text, name_device(seen, leg.devno), human(node.size))
+        elif grew and not plan.spec.grow:
+            plan.warn("%s grew from %s to %s; %s", name_device(seen, leg.devno), human(table.made_for), human(node.size), _TAKE_IN)
         elif leg.spare and not plan.spec.grow and not plan.spec.goal:  # of a goal the finding on its reserve speaks
             text = "the partition on %s could have %s more, by size and reserve; %s"
             plan.warn(text, name_device(seen, leg.devno), human(leg.spare), _TAKE_IN)
@@ -94,6 +94,10 @@ def plan_grown_pvs(plan: StackPlan, seen: Observation) -> None:
         if pv.extents > max(units, now):
             text = "PV %s has %d extents, and its partition has room for %d [damaged]: it was larger; grow: true makes it so again, or bring back its table"
             plan.refuse(text, pv.name, pv.extents, now)
+        elif pv.extents < units and pv.mdas > 1:
+            if plan.spec.grow and leg.spare:
+                text = "PV %s keeps a second copy of LVM's metadata at its end (pvmetadatacopies), and is not grown here; leave grow out"
+                plan.refuse(text, pv.name)
         elif pv.extents < units and (plan.spec.grow or leg.grows):
             grown.append(leg)
         elif pv.extents < units:
@@ -115,7 +119,7 @@ def plan_extended_group(plan: StackPlan, seen: Observation, members: set[str]) -
         plan.refuse(text, spec.name, len(plan.legs) - len(new), len(plan.legs))
         return
     names = ", ".join(seen.nodes[leg.devno].name for leg in new)
-    more = {"pvs": [leg_path(plan, seen, leg) for leg in new], "extent_bytes": plan.extent, "data_alignment_bytes": plan.data_start}
+    more = {"pvs": [leg_path(plan, seen, leg) for leg in new], "data_alignment_bytes": plan.data_start}
     plan.steps.append(growth_step(EXTEND_VG, spec.name, disks_of(plan, seen), "add the PVs on %s to VG %s" % (names, spec.name), **more))
 
 
@@ -124,7 +128,7 @@ def leg_units(plan: StackPlan, seen: Observation, leg: Leg) -> int:
     pv = seen.pv(leg.node.devno) if leg.node else None
     if not pv or pv.vg != plan.spec.name:
         return (leg.size - plan.data_start) // plan.extent
-    grown = (leg.size - pv.data_start) // plan.extent if plan.spec.grow or leg.grows else 0
+    grown = (leg.size - pv.data_start) // plan.extent if (plan.spec.grow or leg.grows) and pv.mdas < 2 else 0
     return max(pv.extents, grown)
 
 
@@ -204,15 +208,19 @@ def plan_grown_filesystem(plan: StackPlan, seen: Observation, planned: PlannedVo
     if wanted - now < MIB:  # mke2fs rounds down to whole pages of memory
         return
     what = "the filesystem of volume '%s'" % planned.name
+    if wanted > found.growable and planned.node and size <= planned.node.size:
+        plan.warn("%s could have %s more, and is not grown while it is mounted: %s", what, human(wanted - now), kind.growth_limit(found))
+        return
     if wanted > found.growable:
         most = human(found.growable) if found.growable else "its %s" % human(now)
         text = "%s would have %s, and it grows to %s at most: %s; make the volume smaller, or put what is more into another volume"
         plan.refuse(text, what, human(wanted), most, kind.growth_limit(found))
         return
-    mounted = [mount for mount in seen.mounted(planned.node.devno) if mount.here] if planned.node else []
+    mounted = [mount for mount in seen.mounted(planned.node.devno) if mount.here and "rw" in mount.options] if planned.node else []
     if not mounted and not planned.spec.mount:
-        plan.warn("%s could have %s more; it grows while it is mounted: mount it, and run again", what, human(wanted - now))
+        plan.warn("%s could have %s more; it grows while it is mounted for writing: mount it, and run again", what, human(wanted - now))
         return
-    more = {"device": planned.device, "fstype": kind.name, "uuid": found.uuid, "from_bytes": now, "size_bytes": wanted}
+    lv = planned.name if plan.spec.grouped else ""
+    more = {"lv": lv, "device": planned.device, "fstype": kind.name, "uuid": found.uuid, "from_bytes": now, "size_bytes": wanted}
     summary = "grow %s from %s to %s" % (what, human(now), human(wanted))
     plan.steps.append(growth_step(GROW_FILESYSTEM, plan.spec.name, disks_of(plan, seen), summary, **more))

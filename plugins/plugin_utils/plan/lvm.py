@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Lv, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_ours
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human, is_power_of_two
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import Step, logical_volume_step, volume_group_step
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules
@@ -39,7 +40,7 @@ def plan_group(plan: StackPlan, seen: Observation) -> None:
                 continue  # its partition says so
             plan.refuse("VG '%s' misses its PV %s [damaged]; plug its device in again, or %s", spec.name, missing.uuid, volume_rules.RESTORE_GROUP)
     elif members - parts:
-        plan.refuse("VG '%s' exists on other devices: %s; rename the stack", spec.name, ", ".join(pv.name for pv in seen.lvm.pvs if pv.vg == spec.name))
+        _refuse_others(plan, seen, members - parts)
     if plan.refusals:
         return
     if group:
@@ -50,6 +51,17 @@ def plan_group(plan: StackPlan, seen: Observation) -> None:
         return
     summary = "VG %s on %d PVs, extents of %s, data at %s" % (spec.name, len(paths), human(plan.extent), human(plan.data_start))
     plan.steps.append(volume_group_step(spec.name, paths, plan.extent, plan.data_start, summary))
+
+
+def _refuse_others(plan: StackPlan, seen: Observation, others: set[str]) -> None:
+    """PVs of the group that are on no device of the spec: a row that was taken out of it, or another group of that name."""
+    spec, names = plan.spec, {pv.devno: pv.name for pv in seen.lvm.pvs}
+    parents = {devno: seen.nodes[devno].parent for devno in others if devno in seen.nodes}
+    if len(parents) == len(others) and all(is_ours(seen.tables.get(parent), spec.name) for parent in parents.values()):
+        text = "VG '%s' has further PVs of this stack: %s; name their devices as well, with stripes: %d, or vgreduce them while nothing lies on them"
+        plan.refuse(text, spec.name, ", ".join(sorted(names[devno] for devno in others)), plan.width)
+        return
+    plan.refuse("VG '%s' exists on other devices: %s; rename the stack", spec.name, ", ".join(pv.name for pv in seen.lvm.pvs if pv.vg == spec.name))
 
 
 def _check_group(plan: StackPlan, seen: Observation) -> None:
@@ -98,9 +110,12 @@ def plan_volumes(plan: StackPlan, seen: Observation) -> None:
                 plan.refuse("%s", reason.words)
     needs = {name: max(wanted[name] - (lv.size // unit if lv else 0), 0) for name, lv in found.items()}
     if sum(needs.values()) > sum(free) and sum(wanted.values()) <= total and not shown:
-        text = "what is to be made or grown (%s) wants %s, and VG '%s' has %s free for it; it holds what is not in the spec: %s; lvrename or remove that"
+        text = "what is to be made or grown (%s) wants %s, and VG '%s' has %s free for it; it holds what is not in the spec: %s; %s"
         names = ", ".join(name for name, need in needs.items() if need)
-        plan.refuse(text, names, human(sum(needs.values()) * unit), spec.name, human(sum(free) * unit), ", ".join(others) or "nothing that is shown")
+        renamed = "if one of these is a volume of the spec under another name, lvrename it; else " if missing and others else ""
+        ways = renamed + "ask for a smaller size, or name larger devices or a further row of them"
+        there = ", ".join(others) or "nothing that is shown"
+        plan.refuse(text, names, human(sum(needs.values()) * unit), spec.name, human(sum(free) * unit), there, ways)
     if plan.refusals:
         return
     for planned in plan.volumes:
@@ -139,6 +154,10 @@ def _check_lv(plan: StackPlan, seen: Observation, planned: PlannedVolume, found:
     kind, striped = plan.spec.laid.segment, plan.spec.laid.striped
     if found.stripes != width or set(found.kinds) != {kind}:
         layout = "%d stripes" % found.stripes if set(found.kinds) == {"striped"} else ", ".join(found.kinds)
+        if striped and set(found.kinds) == {kind} and 1 < found.stripes < len(plan.legs):
+            rows = "set stripes: %d" % found.stripes if len(plan.legs) % found.stripes == 0 else "name devices in whole rows of %d" % found.stripes
+            plan.refuse("%s is striped over %d devices, and the spec has rows of %d; %s", what, found.stripes, width, rows)
+            return
         refuse_rebuild(plan, what, "a layout of %s" % layout, "%d stripes" % width if striped else kind)
     elif len(found.layouts) > 1:
         text = "segments of %s" % ", then ".join("%d stripes of %s" % (count, human(size)) for count, size in found.layouts)
@@ -154,6 +173,9 @@ def _check_lv(plan: StackPlan, seen: Observation, planned: PlannedVolume, found:
         plan.steps.append(_lv_step(plan, planned, found.size, True, summary, []))
     elif not found.active:
         plan.refuse("%s exists but is not active; run: lvchange -ay %s/%s", what, found.vg, found.name)
+    elif found.size < planned.size and planned.node and any(segment.kind not in ("striped", "linear") for segment in planned.node.segments):
+        text = "%s is mapped as %s, as a snapshot of it does, and LVM does not grow it then; remove the snapshot when its backup has ended, and run again"
+        plan.refuse(text, what, ", ".join(sorted({segment.kind for segment in planned.node.segments})))
     elif not behind_metadata(plan, seen, planned, found):
         planned.stripe = found.stripe_bytes if striped else planned.stripe
         unit = plan.extent * width

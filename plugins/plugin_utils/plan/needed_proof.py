@@ -31,8 +31,8 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.verify_options 
 Record = Mapping[str, Any]
 
 
-def digests_of(plan: StackPlan, seen: Observation, verify: Verify) -> tuple[str, str]:
-    """What a proof is of, and what its writes are of: two digests, the same before and after the stack is built.
+def digests_of(plan: StackPlan, seen: Observation, verify: Verify) -> tuple[str, str, str]:
+    """What a proof is of, what its writes are of, and the same of the writes without all that growth changes: the same before and after the stack is built.
 
     Both name the stack, the identities of its devices and the options of the measures. Writes cannot be measured again, so other mounts, other
     options of the reads or a stack that has grown are no reason to forget them.
@@ -44,16 +44,18 @@ def digests_of(plan: StackPlan, seen: Observation, verify: Verify) -> tuple[str,
         "layout": spec.layout,
         "stripe": plan.stripe,
         "stripes": {volume.name: volume.stripe for volume in plan.volumes if volume.stripe != plan.stripe},
-        "width": plan.width,
-        "first": [[seen.nodes[leg.devno].identity.key, leg.start] for leg in (plan.rows[0] if spec.laid.striped else plan.ordered)],
     }
-    mounted = {
+    of_a_size = {
         "legs": [[seen.nodes[leg.devno].identity.key, leg.start, leg.size] for leg in plan.ordered],
         "volumes": [[volume.name, volume.size] for volume in plan.volumes],
-        "mounts": [[volume.mount, sorted(volume.mount_options)] for volume in spec.volumes],
+        **({"width": plan.width} if len(plan.rows) > 1 and spec.laid.striped else {}),
     }
+    first = plan.rows[0] if spec.laid.striped else plan.ordered
+    of_any_size = {"width": plan.width, "first": [[seen.nodes[leg.devno].identity.key, leg.start] for leg in first]}
     writing = {key: verify.measures[key] for key in verify.measures if MEASUREMENTS[key].writes}
-    return _digest({**built, **mounted, "measures": verify.measures}), _digest({**built, "measures": writing})
+    mounts = [[volume.mount, sorted(volume.mount_options)] for volume in spec.volumes]
+    whole = {**built, **of_a_size, "mounts": mounts, "measures": verify.measures}
+    return _digest(whole), _digest({**built, **of_a_size, "measures": writing}), _digest({**built, **of_any_size, "measures": writing})
 
 
 def _digest(what: Mapping[str, Any]) -> str:
@@ -64,7 +66,7 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
     """For each stack: what its proof is called, what the record of the host says of it, and what is to be measured. *conditions*: those of the host now."""
     found = []
     for stack in plan.stacks:
-        digest, writes_digest = digests_of(stack, seen, verify)
+        digest, writes_digest, writes_base = digests_of(stack, seen, verify)
         record = records.get(stack.spec.name, {})
         made = [volume.made for volume in stack.volumes]
         same = record.get("digest") == digest and record.get("made") == made
@@ -79,6 +81,7 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
                 "record": path_of(stack.spec.name),
                 "digest": digest,
                 "writes_digest": writes_digest,
+                "writes_base": writes_base,
                 "made": made,
                 "stored": kept.verdict,
                 "stored_time": kept.time if kept.verdict else "",

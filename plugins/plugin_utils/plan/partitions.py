@@ -21,6 +21,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import M
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import unfinished_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.trim_path import without_discards
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import PartitionDevice, partition_step
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes.volume_rules import known_bytes
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import plan_grown_partitions
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse, refuse_rebuild
@@ -83,7 +84,7 @@ def plan_partitions(plan: StackPlan, seen: Observation) -> None:
     wanted = []
     for leg in plan.legs:
         node = seen.nodes[leg.devno]
-        _check_partition(plan, leg, node)
+        _check_partition(plan, seen, leg, node)
         _check_guid(plan, seen, leg)
         if leg.node:
             continue
@@ -151,7 +152,7 @@ def _index(entry: TableEntry | None) -> int:
     return name[1] if name else -1
 
 
-def _check_partition(plan: StackPlan, leg: Leg, node: Node) -> None:
+def _check_partition(plan: StackPlan, seen: Observation, leg: Leg, node: Node) -> None:
     """Our own partition must be where this spec would put it: it cannot be moved, only made anew."""
     if leg.entry is None:
         return
@@ -170,6 +171,8 @@ def _check_partition(plan: StackPlan, leg: Leg, node: Node) -> None:
             "%s (%d bytes)" % (human(leg.entry.size), leg.entry.size),
             "%s (%d bytes), by size and reserve" % (human(leg.size), leg.size),
         )
+    elif leg.node and leg.node.size > leg.entry.size and known_bytes(seen, leg.node.devno) > leg.entry.size:
+        _check_older_table(plan, leg, node)
     elif leg.node and leg.node.size > leg.entry.size:
         text = "the kernel shows partition %s with %d bytes, and its table says %d [stale]; let it read the table again: blockdev --rereadpt %s"
         plan.refuse(text, leg.node.name, leg.node.size, leg.entry.size, node.path)
@@ -178,6 +181,17 @@ def _check_partition(plan: StackPlan, leg: Leg, node: Node) -> None:
         text = "partition '%s' on %s has the type %s; wanted %s (%s), by sfdisk --part-type %s %d %s"
         plan.warn(text, leg.entry.name, node.name, leg.entry.type, wanted_type, what, node.path, leg.entry.number, wanted_type)
     leg.start = leg.entry.start
+
+
+def _check_older_table(plan: StackPlan, leg: Leg, node: Node) -> None:
+    """An older table that was brought back after a growth: the kernel still has the partition as long as what is on it, until it reads that table."""
+    if leg.node and plan.spec.grow and leg.size >= leg.node.size:
+        leg.grows = True
+        return
+    text = "the table of %s says that partition '%s' has %d bytes, and what is on it reaches behind that [damaged]: an older table was brought back"
+    text += "; let nobody read it again (no blockdev --rereadpt, no reboot); %s, or bring back the last table"
+    again = "grow: true on the stack writes it for what is there" if leg.size + leg.spare >= (leg.node.size if leg.node else 0) else "make the reserve smaller"
+    plan.refuse(text, node.name, leg.entry.name if leg.entry else "", leg.entry.size if leg.entry else 0, again)
 
 
 def _check_guid(plan: StackPlan, seen: Observation, leg: Leg) -> None:

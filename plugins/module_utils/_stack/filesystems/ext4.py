@@ -121,6 +121,7 @@ class Ext4(FilesystemKind):
     new_uuid = "tune2fs -U random"
     set_label = "tune2fs -L"
     restore = "unmount it, and bring the superblock back with e2fsck -b 32768 %s"
+    cached = True
     keys = ("errors", "bytes_per_inode", "lazy_init")
     without_journal = ("norecovery", "noload")
     options = OPTIONS

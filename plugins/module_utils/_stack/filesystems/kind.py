@@ -57,6 +57,7 @@ class FilesystemKind:
     restore = ""  # how a superblock that is gone comes back, of the device %s
     keys: Tuple[str, ...] = ()  # of a volume, that it alone has a use for
     without_journal: Tuple[str, ...] = ()  # options of a mount that runs without a journal
+    cached: bool = False  # whether the kernel keeps the superblock of a mounted one in the page cache of its device, and writes it when it likes
     options: MountOptions
 
     def option_fault(self, _options: Sequence[str]) -> str:

@@ -14,8 +14,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.k
 def grow_filesystem(run: Runner, seen: Observation, step: Mapping[str, Any], look: Callable[[], Observation], check: bool) -> None:
     """Let its own tool grow it to the bytes of the step, and read its superblock back. Raises PlumblineError."""
     what, wanted = "the filesystem on %s" % step["device"], step["size_bytes"]
-    devno = next((devno for devno, one in seen.filesystems.items() if one.uuid == step["uuid"]), "")
-    if not devno or step["fstype"] not in FILESYSTEMS:
+    devno = _device_of(seen, step)  # a snapshot of the volume, or a copy of it, has the same UUID
+    if devno not in seen.filesystems or seen.filesystems[devno].uuid != step["uuid"] or step["fstype"] not in FILESYSTEMS:
         raise PlumblineError("%s is not the one that was planned (UUID %s); nothing was changed; run again" % (what, step["uuid"]))
     found, node, kind = seen.filesystems[devno], seen.nodes[devno], FILESYSTEMS[step["fstype"]]
     mounts = [mount for mount in seen.mounted(devno) if mount.here and "rw" in mount.options]
@@ -36,3 +36,9 @@ def grow_filesystem(run: Runner, seen: Observation, step: Mapping[str, Any], loo
     if not after or after.blocks * after.block != wanted or (after.stride, after.stripe_width) != (found.stride, found.stripe_width):
         had = "%d bytes" % (after.blocks * after.block) if after else "no superblock"
         raise PlumblineError("%s has %s after it was grown; wanted %d bytes, and its stripes as they were" % (what, had, wanted))
+
+
+def _device_of(seen: Observation, step: Mapping[str, Any]) -> str:
+    """The device number of the volume of the step: an LV, or a partition by its GUID."""
+    node = seen.lv_node(step["stack"], step["lv"]) if step["lv"] else None
+    return node.devno if node else "" if step["lv"] else seen.led_to.get(step["device"], "")

@@ -7,14 +7,17 @@ these few commands of LVM are called here, with the PVs by name and with absolut
 
 from __future__ import annotations
 
+import time
 from typing import Any, Callable, List, Mapping, Sequence, Set
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Lv, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import read_sysfs
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Lv, Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules
 
 Look = Callable[[], Observation]
+RESUME_TRIES = 10  # seconds
 
 
 def members_of(seen: Observation, step: Mapping[str, Any]) -> Set[str]:
@@ -91,10 +94,19 @@ def refresh_volume(run: Runner, seen: Observation, step: Mapping[str, Any], look
     if lv.size != step["size_bytes"] or not node or node.size > lv.size:
         text = "LV %s/%s has %d bytes in LVM's metadata and %d in the kernel; planned were %d; nothing was changed; run again"
         raise PlumblineError(text % (lv.vg, lv.name, lv.size, node.size if node else 0, step["size_bytes"]))
-    if check:
+    if check or (node.size == lv.size and node.suspended and _is_resumed(node)):
         return
     _lvm(run, seen, ["lvchange", "--refresh", "%s/%s" % (lv.vg, lv.name)], "LV %s/%s could not be refreshed" % (lv.vg, lv.name))
     _read_back(look(), step)
+
+
+def _is_resumed(node: Node) -> bool:
+    """Whether somebody resumes the map himself within some seconds: another command of LVM, or who makes a snapshot in the array below."""
+    for _try in range(RESUME_TRIES):
+        if read_sysfs.read_text("/sys/class/block/%s/dm/suspended" % node.name) != "1":
+            return True
+        time.sleep(1)
+    return False
 
 
 def _read_back(after: Observation, step: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, read_blank_proof, read_sysfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.held_device import check_held
@@ -18,8 +18,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks im
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.grown_table import TableWrite, old_backup, table_writes
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.grown_table import ReadAt, TableWrite, backup_at, old_backup, table_writes
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import keep_backups
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes.volume_rules import known_bytes
 
 _SETTLE_SECONDS = 30
 
@@ -80,7 +81,8 @@ def _hold(held: contextlib.ExitStack, seen: Observation, disk: Mapping[str, Any]
     for text in [text for text, wrong in faults.items() if wrong]:
         raise PlumblineError("%s: its partition %s; run again" % (device_label(node), text))
     try:
-        writes = table_writes(lambda at, length: block_device.read_at(fd, at, length), node.size, sector, entry.number, end)
+        ours = entry.start + known_bytes(seen, part.devno)
+        writes = table_writes(_reader(fd), node.size, sector, entry.number, end, ours, _reads_ones(seen, node))
     except PlumblineError as fault:
         raise PlumblineError("%s: %s" % (device_label(node), fault.msg)) from fault
     except OSError as fault:
@@ -97,37 +99,50 @@ def _opened(path: str, check: bool) -> Iterator[int]:
         os.close(fd)
 
 
+def _reader(fd: int) -> ReadAt:
+    return lambda at, length: block_device.read_at(fd, at, length)
+
+
+def _reads_ones(seen: Observation, node: Node) -> bool:
+    return deallocated_reads_ones(int(seen.namespaces.get(node.devno, {}).get("dlfeat", 0)))
+
+
 def _prove(seen: Observation, growing: Sequence[_Growing]) -> None:
-    """What the partitions take in holds nothing, but for the backup of the table, which is known. Raises PlumblineError."""
-    jobs: List[Dict[str, Any]] = []
-    owners: List[_Growing] = []
-    for one in growing:
-        sector, end = one.node.limits.logical, one.disk["start_bytes"] + one.disk["length_bytes"]
-        first, last = old_backup(lambda at, length, fd=one.fd: block_device.read_at(fd, at, length), one.node.size, sector)  # type: ignore[misc]
-        begin = one.entry.start + max(one.entry.size, _known_bytes(seen, one.part.devno))
-        ones = deallocated_reads_ones(int(seen.namespaces.get(one.node.devno, {}).get("dlfeat", 0)))
-        cut = [(begin, min(first, end)), (max(last, begin), end)] if last else [(begin, end)]
-        for start, stop in cut:
-            if start < stop:
-                more = {"full": one.disk["full_proof"], "ones_are_blank": ones, "fd": one.fd}
-                jobs.append({"path": one.disk["device"], "offset": start, "size": stop - start, **more})
-                owners.append(one)
-    reasons = []
-    for one, proof in zip(owners, read_blank_proof.prove_all(jobs)):
-        where = "%s: what its partition would take in holds" % device_label(one.node)
-        reasons += ["%s %s [data]" % (where, fault) for fault in proof.data]
-        reasons += ["%s: what its partition would take in: %s [unreadable]" % (device_label(one.node), fault) for fault in proof.unread]
+    """What the partitions take in holds nothing, but for backups of the table, which are known and go. Raises PlumblineError."""
+    todo = [(one, piece) for one in growing for piece in _taken_in(seen, one)]
+    reasons: List[str] = []
+    while todo and not reasons:
+        jobs = [_job(seen, one, piece) for one, piece in todo]
+        again = []
+        for (one, (start, stop)), proof in zip(todo, read_blank_proof.prove_all(jobs)):
+            first, last = (0, 0)
+            if proof.data_at >= 0 and not proof.unread:
+                first, last = backup_at(_reader(one.fd), one.node.size, one.node.limits.logical, proof.data_at)
+            if last:  # it was left behind by a tool that moved the backup
+                one.writes.insert(0, TableWrite("zeros over a backup that was left", first, bytes(last - first)))
+                again += [(one, piece) for piece in ((start, first), (last, stop)) if piece[0] < piece[1]]
+                continue
+            who = device_label(one.node)
+            reasons += ["%s: what its partition would take in holds %s [data]" % (who, fault) for fault in proof.data]
+            reasons += ["%s: what its partition would take in: %s [unreadable]" % (who, fault) for fault in proof.unread]
+        todo = again
     if reasons:
         raise PlumblineError("refused at the write: a disk has something behind its partition; look at it, nothing was written", reasons)
 
 
-def _known_bytes(seen: Observation, devno: str) -> int:
-    """What our PV or filesystem has of its partition, also behind its end: the table that it was made with may have been replaced by an older one."""
-    pv, made = seen.pv(devno), seen.filesystems.get(devno)
-    group = seen.vg(pv.vg) if pv else None
-    if pv and group:
-        return pv.data_start + pv.extents * group.extent_bytes
-    return made.blocks * made.block if made else 0
+def _taken_in(seen: Observation, one: _Growing) -> List[Tuple[int, int]]:
+    """From which byte to which a partition takes in what is not known to be ours, without the backup that the disk has outgrown."""
+    begin = one.entry.start + max(one.entry.size, known_bytes(seen, one.part.devno))
+    end = one.disk["start_bytes"] + one.disk["length_bytes"]
+    first, last = old_backup(_reader(one.fd), one.node.size, one.node.limits.logical)
+    pieces = [(begin, min(first, end)), (max(last, begin), end)] if last else [(begin, end)]
+    return [piece for piece in pieces if piece[0] < piece[1]]
+
+
+def _job(seen: Observation, one: _Growing, piece: Tuple[int, int]) -> Dict[str, Any]:
+    """What read_blank_proof.prove_all() is asked of a piece of a disk that we hold."""
+    more = {"full": one.disk["full_proof"], "ones_are_blank": _reads_ones(seen, one.node), "fd": one.fd}
+    return {"path": one.disk["device"], "offset": piece[0], "size": piece[1] - piece[0], **more}
 
 
 def _write(one: _Growing) -> None:

@@ -12,10 +12,11 @@ Source: UEFI Specification 2.10, 5.3.2.
 
 from __future__ import annotations
 
+import binascii
 import struct
-from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Callable, List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.our_table import ENTRIES, ENTRY, HEADER, gpt_header
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.our_table import ENTRIES, ENTRY, HEADER, alike, gpt_header
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import TABLE_HEAD
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
@@ -41,11 +42,12 @@ class _Table(NamedTuple):
     entries: int
 
 
-def table_writes(read: ReadAt, size: int, logical: int, number: int, end: int) -> List[TableWrite]:
+def table_writes(read: ReadAt, size: int, logical: int, number: int, end: int, ours: int = 0, ones: bool = False) -> List[TableWrite]:
     """The writes by which partition *number* ends at byte *end* of a disk of *size* bytes, and the table at that of the disk.
 
-    *read*: (byte, length) → what the disk holds there. Raises PlumblineError, before there is anything to write, where a place that is needed holds
-    something that is no part of this table, old or new.
+    *read*: (byte, length) → what the disk holds there. *ours*: up to which byte our PV or filesystem is known to reach: what lies before is no backup any
+    more. *ones*: whether the drive says that what nobody wrote reads as 0xFF. Raises PlumblineError, before there is anything to write, where a place that is
+    needed holds something that is no part of this table, as it is, as it is to be, or as a growth to another end that was cut off left it.
     """
     old = _read(read(0, TABLE_HEAD), logical)
     new = _grown(old, size, logical, number, end)
@@ -55,21 +57,24 @@ def table_writes(read: ReadAt, size: int, logical: int, number: int, end: int) -
         raise PlumblineError("with sectors of %d bytes there is no room for the new entries before the first MiB" % logical)
     array = new.array.ljust(taken * logical, b"\0")
 
-    def header(own: int, other: int, entries: int) -> bytes:
-        return gpt_header(new.guid, (own, other, entries), new.usable, new.array).ljust(logical, b"\0")
+    def header(table: _Table, places: Tuple[int, int, int]) -> bytes:
+        return gpt_header(table.guid, places, table.usable, table.array).ljust(logical, b"\0")
 
     writes = [
         TableWrite("the backup's entries", (last - taken) * logical, array),
-        TableWrite("the backup's header", last * logical, header(last, 1, last - taken)),
-        *_cleared(old, new, logical),
+        TableWrite("the backup's header", last * logical, header(new, (last, 1, last - taken))),
+        *_cleared(old, new, logical, ours),
         TableWrite("the spare entries", spare * logical, array),
-        TableWrite("the header, with the spare entries", logical, header(1, last, spare)),
+        TableWrite("the header, with the spare entries", logical, header(new, (1, last, spare))),
         TableWrite("the entries", 2 * logical, array),
-        TableWrite("the header", logical, header(1, last, 2)),
+        TableWrite("the header", logical, header(new, (1, last, 2))),
         TableWrite("zeros over the spare entries", spare * logical, bytes(taken * logical)),
         TableWrite("the protective MBR", 0, _protective(read(0, logical), last)),
     ]
-    _check_places(read, logical, _known(old, new, logical, writes))
+    if old.entries == spare:  # a growth was cut off: the table as it is has its entries in their own place again, before the spare one is used anew
+        settled = TableWrite("the entries as they are", 2 * logical, old.array.ljust(taken * logical, b"\0"))
+        writes[:0] = [settled, TableWrite("the header as it is", logical, header(old, (1, old.last, 2)))]
+    _check_places(read, logical, old, number, writes, (bytes(logical), b"\xff" * logical) if ones else (bytes(logical),))
     return writes
 
 
@@ -78,6 +83,21 @@ def old_backup(read: ReadAt, size: int, logical: int) -> Tuple[int, int]:
     old = _read(read(0, TABLE_HEAD), logical)
     begin, end = (old.last - _taken(logical)) * logical, (old.last + 1) * logical
     return (begin, end) if old.last != size // logical - 1 else (0, 0)
+
+
+def backup_at(read: ReadAt, size: int, logical: int, at: int) -> Tuple[int, int]:
+    """From which byte to which a backup of this table lies whose entries begin at byte *at*: one that was moved by somebody else's tool leaves the old one.
+
+    (0, 0) where there is none.
+    """
+    old, taken = _read(read(0, TABLE_HEAD), logical), _taken(logical)
+    end = at + (taken + 1) * logical
+    if at % logical or end > size:
+        return (0, 0)
+    header = read(end - logical, logical)
+    if not _is_header(header, old.guid, end // logical - 1) and header != bytes(logical):  # a cut may have left the entries alone
+        return (0, 0)
+    return (at, end) if alike(read(at, taken * logical), old.array.ljust(taken * logical, b"\0"), 1) else (0, 0)
 
 
 def _taken(logical: int) -> int:
@@ -101,18 +121,12 @@ def _grown(old: _Table, size: int, logical: int, number: int, end: int) -> _Tabl
     return _Table(old.guid, last, (old.usable[0], last - _taken(logical) - 1), bytes(array), 2)
 
 
-def _backup(table: _Table, logical: int) -> Iterator[Tuple[int, bytes]]:
-    """(Sector, bytes) of a table's backup."""
-    taken = _taken(logical)
-    for number in range(taken):
-        yield table.last - taken + number, table.array.ljust(taken * logical, b"\0")[number * logical : (number + 1) * logical]
-    yield table.last, gpt_header(table.guid, (table.last, 1, table.last - taken), table.usable, table.array).ljust(logical, b"\0")
-
-
-def _cleared(old: _Table, new: _Table, logical: int) -> List[TableWrite]:
+def _cleared(old: _Table, new: _Table, logical: int, ours: int) -> List[TableWrite]:
     """The backup that the disk has outgrown is within the new partition, or in its way. It goes when the new one is there."""
     first, end = old.last - _taken(logical), min(old.last + 1, new.last - _taken(logical))
-    return [TableWrite("zeros over the old backup", first * logical, bytes((end - first) * logical))] if old.last < new.last and first < end else []
+    if old.last >= new.last or first >= end or first * logical < ours:
+        return []
+    return [TableWrite("zeros over the old backup", first * logical, bytes((end - first) * logical))]
 
 
 def _protective(sector: bytes, last: int) -> bytes:
@@ -124,22 +138,22 @@ def _protective(sector: bytes, last: int) -> bytes:
     return bytes(raw)
 
 
-def _known(old: _Table, new: _Table, logical: int, writes: Sequence[TableWrite]) -> Dict[int, Set[bytes]]:
-    """What a cut may have left in each sector that is written to: what was there, or what is to be. The places of the first table are the table itself."""
-    known: Dict[int, Set[bytes]] = {}
-    for write in writes:
-        for at in range(write.at, write.at + len(write.data), logical):
-            if at >= (2 + _taken(logical)) * logical:
-                known.setdefault(at, {bytes(logical)}).add(write.data[at - write.at : at - write.at + logical])
-    for table in (old, new):
-        for sector, data in _backup(table, logical):
-            if sector * logical in known:
-                known[sector * logical].add(data)
-    return known
+def _is_header(raw: bytes, guid: bytes, own: int) -> bool:
+    """Whether a sector is a sound header of the table with this GUID, in its own place."""
+    if raw[:8] != b"EFI PART" or struct.unpack_from("<I", raw, 12)[0] != HEADER.size:
+        return False
+    whole = raw[:16] + bytes(4) + raw[20 : HEADER.size]
+    return binascii.crc32(whole) & 0xFFFFFFFF == struct.unpack_from("<I", raw, 16)[0] and raw[56:72] == guid and struct.unpack_from("<Q", raw, 24)[0] == own
 
 
-def _check_places(read: ReadAt, logical: int, known: Dict[int, Set[bytes]]) -> None:
-    for at, contents in sorted(known.items()):
-        if read(at, logical) not in contents:
+def _check_places(read: ReadAt, logical: int, old: _Table, number: int, writes: Sequence[TableWrite], blank: Tuple[bytes, ...]) -> None:
+    """What is written over behind the first table is blank, or a part of a table of ours: entries in the order that they are in, or a header in its place."""
+    first = (2 + _taken(logical)) * logical
+    array = old.array.ljust(_taken(logical) * logical, b"\0")
+    pieces = [array[at : at + logical] for at in range(0, len(array), logical)]
+    for at in sorted({place for write in writes for place in range(write.at, write.at + len(write.data), logical) if place >= first}):
+        raw = read(at, logical)
+        entries = any(alike(raw, piece, number) if index == 0 else raw == piece for index, piece in enumerate(pieces))
+        if raw not in blank and not entries and not _is_header(raw, old.guid, at // logical):
             text = "the sector at byte %d holds something that is no part of its partition table [data]; look at it; it is left alone"
             raise PlumblineError(text % at)

@@ -38,6 +38,9 @@ def read_filesystems(seen: Observation, targets: Sequence[str]) -> None:
             seen.faults.setdefault(devno, "the first sectors could not be read: %s" % (fault.strerror or fault))
             continue
         found = parse_any(raw)
+        if found and seen.mounted(devno) and FILESYSTEMS[found.kind].cached:
+            with contextlib.suppress(OSError):
+                found = parse_any(block_device.read_cached_head(node.path, HEAD_BYTES)) or found
         if found:
             seen.filesystems[devno] = found
 

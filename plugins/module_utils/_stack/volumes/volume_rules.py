@@ -81,6 +81,15 @@ def _unclaimed_reasons(seen: Observation, node: Node) -> List[Reason]:
     return guard_backing(seen, node) + guard_open(seen, node)
 
 
+def known_bytes(seen: Observation, devno: str) -> int:
+    """What our PV or filesystem has of its partition, also behind its end: the table that it was made with may have been replaced by an older one."""
+    pv, made = seen.pv(devno), seen.filesystems.get(devno)
+    group = seen.vg(pv.vg) if pv else None
+    if pv and group:
+        return pv.data_start + pv.extents * group.extent_bytes
+    return made.blocks * made.block if made else 0
+
+
 def load_reasons(seen: Observation, devno: str) -> List[Reason]:
     """Every reason why a volume's contents may not be destroyed by a load; empty: it is provably ours, free and without content.
 

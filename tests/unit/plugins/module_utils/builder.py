@@ -331,7 +331,7 @@ class Host:
             node, table = self.seen.nodes[devno], self.seen.tables[devno]
             assert table.entries[0].size <= disk["length_bytes"] and disk["start_bytes"] + disk["length_bytes"] <= node.size - MIB
             entry = table.entries[0]._replace(size=disk["length_bytes"])
-            self.seen.tables[devno] = table._replace(entries=(entry,), made_for=node.size, backup="")
+            self.seen.tables[devno] = table._replace(entries=(entry,), made_for=node.size, backup="", unsettled=False)
             part = next(n for n in self.seen.nodes.values() if n.parent == devno)
             self.edit(part.devno, size=disk["length_bytes"], segments=(Segment(0, disk["length_bytes"], "part", 0, ((devno, part.start),)),))
 
@@ -348,8 +348,9 @@ class Host:
     def _do_extend_vg(self, step):
         for path in step["pvs"]:
             devno = self._by_guid(path)
-            count = (self.seen.nodes[devno].size - step["data_alignment_bytes"]) // step["extent_bytes"]
-            self.pv(devno, step["stack"], step["data_alignment_bytes"], count, step["extent_bytes"])
+            extent = self.seen.vg(step["stack"]).extent_bytes
+            count = (self.seen.nodes[devno].size - step["data_alignment_bytes"]) // extent
+            self.pv(devno, step["stack"], step["data_alignment_bytes"], count, extent)
 
     def _do_grow_lv(self, step):
         lv, node = self.seen.lv(step["stack"], step["lv"]), self.seen.lv_node(step["stack"], step["lv"])

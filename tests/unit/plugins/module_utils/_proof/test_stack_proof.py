@@ -232,7 +232,10 @@ def test_a_stack_that_has_grown_is_proven_anew_and_forgets_no_writes(host):
         host.resize(node.devno, 150 << 30)
     host.build(spec(host, grow=True))
     (after,) = proofs(host, stacks=spec(host, grow=True))
-    assert after["digest"] != before["digest"] and after["writes_digest"] == before["writes_digest"] and after["due"]
+    assert after["digest"] != before["digest"] and after["writes_base"] == before["writes_base"] and after["due"]
+    first = stack_proof.record_of(before, WRITES, "then", False, {})
+    grown = dict(after, made=before["made"])
+    assert stack_proof.record_of(grown, [FAST], "now", True, stack_proof.record_of(before, [FAST], "then", True, first))["writes"] == WRITES
 
 
 def test_a_volume_that_came_beside_forgets_no_writes():

@@ -142,6 +142,43 @@ def test_a_goal_of_the_reserve_is_met_on_the_new_size():
     assert carried_out(host, spec(host, reserve=goal, grow=True)) == GROWN
 
 
+def test_a_growth_that_was_cut_off_in_the_table_is_ended_without_the_word():
+    host = built()
+    devno = disks(host)[0]
+    host.seen.tables[devno] = host.seen.tables[devno]._replace(unsettled=True)
+    assert carried_out(host, spec(host)) == ["grow_partition"]
+
+
+def test_an_older_table_that_was_brought_back():
+    """The kernel still has the partition that the volumes lie on: nothing says to read that table."""
+    host = built()
+    for devno in disks(host):
+        host.resize(devno, 150 * GIB)
+    before = dict(host.seen.tables)
+    host.build(spec(host, grow=True))
+    host.seen.tables.update(before)
+    (line, *_more) = make_plan(spec(host), host.seen).refusals
+    assert "[damaged]" in line and "no blockdev --rereadpt, no reboot" in line and "grow: true" in line
+    assert carried_out(host, spec(host, grow=True)) == ["grow_partition"]
+
+
+def test_a_pv_with_a_second_copy_of_the_metadata_is_not_grown():
+    host = built()
+    pvs = [pv._replace(mdas=2, extents=pv.extents - 1, free=((*pv.free[0][:1], pv.free[0][1] - 64 * MIB), *pv.free[1:])) for pv in host.seen.lvm.pvs]
+    host.seen.lvm = host.seen.lvm._replace(pvs=tuple(pvs))
+    plan = make_plan(spec(host), host.seen)
+    assert not any("smaller than its partition" in one for one in plan.warnings)
+
+
+def test_a_volume_with_a_snapshot_is_not_grown():
+    sizes = [{"name": "data", "size": "50GiB", "mount": "/data01"}]
+    host = built(volumes=sizes)
+    node = host.seen.lv_node("pgdata", "data")
+    host.edit(node.devno, segments=(node.segments[0]._replace(kind="snapshot-origin", legs=()),))
+    (line,) = make_plan(spec(host, volumes=[{**sizes[0], "size": "80GiB"}]), host.seen).refusals
+    assert "remove the snapshot when its backup has ended" in line
+
+
 def test_a_pv_that_is_larger_than_its_partition_is_refused():
     """As an older table, brought back after a growth, leaves it."""
     host = built()
@@ -242,7 +279,7 @@ def test_a_filesystem_that_is_not_mounted_and_has_no_mount():
     devno = host.seen.lv_node("pgdata", "data").devno
     host.seen.filesystems[devno] = host.seen.filesystems[devno]._replace(blocks=1 << 20)
     plan = make_plan(spec(host, volumes=volumes), host.seen)
-    assert plan.steps == [] and "it grows while it is mounted: mount it, and run again" in plan.warnings[0]
+    assert plan.steps == [] and "it grows while it is mounted for writing: mount it, and run again" in plan.warnings[0]
 
 
 # --- further rows ----------------------------------------------------------------------------------
@@ -299,6 +336,23 @@ def test_half_of_a_row_in_the_group():
     step = make_plan(rows(host), host.seen).steps[0]
     host.carry_out({**step, "pvs": step["pvs"][:1]})
     assert carried_out(host, rows(host)) == ["extend_vg", "grow_lv", "grow_filesystem"]
+
+
+def test_a_forgotten_number_of_stripes_is_named():
+    host = built(volumes=ONE)
+    host.pair(2)
+    host.build(rows(host))
+    (line,) = make_plan(spec(host, volumes=ONE), host.seen).refusals
+    assert line == "pgdata: LV pgdata/data is striped over 2 devices, and the spec has rows of 4; set stripes: 2"
+
+
+def test_a_row_that_was_taken_out_of_the_spec():
+    host = built(volumes=ONE)
+    first = disks(host)
+    host.pair(2)
+    host.build(rows(host))
+    (line,) = make_plan(spec(host, first, volumes=ONE), host.seen).refusals
+    assert "has further PVs of this stack: /dev/nvme2n1p1, /dev/nvme3n1p1; name their devices as well, with stripes: 2" in line and "rename" not in line
 
 
 def test_a_wider_stripe_is_refused():

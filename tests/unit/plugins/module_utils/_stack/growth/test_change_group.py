@@ -32,6 +32,11 @@ COMMANDS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def stays_suspended(monkeypatch):
+    monkeypatch.setattr(change_group, "_is_resumed", lambda node: False)
+
+
 def at(action):
     """A host as it is when this action is due, and the step."""
     host = Host()
@@ -162,6 +167,24 @@ def test_a_filesystem_that_is_not_as_planned(change, words):
     host.seen.filesystems = {devno: found._replace(**change) for devno, found in host.seen.filesystems.items()}
     with pytest.raises(PlumblineError, match=words):
         done(host, step)
+
+
+def test_a_map_that_somebody_resumes_himself_is_left_alone(monkeypatch):
+    host, step = at("refresh_lv")
+    monkeypatch.setattr(change_group, "_is_resumed", lambda node: True)
+    assert done(host, step) == []
+
+
+def test_a_snapshot_with_the_same_uuid_is_not_taken_for_the_volume():
+    host, step = at("grow_filesystem")
+    volume = host.seen.lv_node("pgdata", "data")
+    devno = host.mapped("pgdata-snap", volume.segments)
+    host.seen.filesystems = {devno: host.seen.filesystems[volume.devno], **host.seen.filesystems}
+    host.mount(devno, "/backup")
+    called = []
+    with pytest.raises(PlumblineError, match="wanted"):  # this tool does nothing
+        grow_filesystem(lambda argv: called.append(argv) or (0, "", ""), host.seen, step, lambda: host.seen, False)
+    assert called[0][:2] == ["resize2fs", "/dev/mapper/pgdata-data"]
 
 
 def test_a_filesystem_that_is_not_mounted_for_writing():

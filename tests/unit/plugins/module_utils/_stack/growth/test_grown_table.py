@@ -6,10 +6,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.our_table import table_sectors
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.our_table import is_unsettled, table_sectors
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import TABLE_HEAD, TYPE_LVM, backup_fault, made_for, parse_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.grown_table import old_backup, table_writes
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.grown_table import backup_at, old_backup, table_writes
 
 MIB = 1 << 20
 GUID = "6A2F2C1E-8A3B-4C5D-9E6F-0A1B2C3D4E5F"
@@ -90,6 +90,67 @@ def test_every_boundary_shows_the_partition_and_is_carried_on(logical, before, a
                 one.write(write.at, write.data)
             assert one.whole() == table_sectors(device(logical, after, length))
     assert cuts == 20 * (count + 1)
+
+
+@pytest.mark.parametrize("logical, before, after, length", CASES)
+@pytest.mark.parametrize("then", [50, 70, 100])
+def test_every_boundary_is_carried_on_to_another_end(logical, before, after, length, then):
+    """The target changed between the cut and the next run: the disk has grown again, or the partition is to stay as it is."""
+    if then == 100 and after - before < 33 * logical:
+        pytest.skip("two backups over each other are no backup any more: what is left of them is refused as data, and nothing is lost")
+    for done in range(len(disk(logical, before, after).grow(MIB + length))):
+        one = disk(logical, before, after)
+        for write in one.grow(MIB + length)[:done]:
+            one.write(write.at, write.data)
+        one.size += 64 * MIB * (then == 100)
+        wanted = max(one.table().entries[0].size, then * MIB if then * MIB < one.size - 2 * MIB else 0)
+        for write in one.grow(MIB + wanted):
+            one.write(write.at, write.data)
+            table = one.table()
+            assert table.kind == "gpt" and not table.fault and table.entries[0].start == MIB
+        assert not is_unsettled(one.read(0, TABLE_HEAD), logical)
+        left = {at for at in one.whole() if at not in table_sectors(device(logical, one.size, wanted))}
+        assert {at: data for at, data in one.whole().items() if at not in left} == table_sectors(device(logical, one.size, wanted))
+        places = [backup_at(one.read, one.size, logical, at) for at in left]
+        assert all(any(first <= at < last for first, last in places) for at in left), "what is left is a backup that is known"
+
+
+@pytest.mark.parametrize("logical, before, after, length", CASES)
+def test_what_a_cut_leaves_is_seen_in_the_head(logical, before, after, length):
+    one = disk(logical, before, after)
+    seen = [is_unsettled(one.read(0, TABLE_HEAD), logical)]
+    for write in one.grow(MIB + length):
+        one.write(write.at, write.data)
+        seen.append(is_unsettled(one.read(0, TABLE_HEAD), logical))
+    # From the spare entries until they are gone.
+    assert seen[0] is False and seen[-2:] == [False, False] and sum(seen) == 4
+
+
+def test_a_drive_whose_deallocated_blocks_read_as_ones():
+    one = disk()
+    for place in range(34 * 512, 66 * 512, 512):
+        one.sectors[place] = b"\xff" * 512
+    with pytest.raises(PlumblineError, match=r"\[data\]"):
+        one.grow(81 * MIB)
+    assert table_writes(one.read, one.size, 512, 1, 81 * MIB, ones=True)
+
+
+def test_the_place_of_an_old_backup_that_our_pv_has_by_now_is_left_alone():
+    """An older table was brought back: behind its partition lies our own data."""
+    one = disk()
+    one.sectors[64 * MIB - 512] = b"\1" * 512
+    writes = table_writes(one.read, one.size, 512, 1, 81 * MIB, ours=80 * MIB)
+    assert not any(write.at <= 64 * MIB - 512 < write.at + len(write.data) for write in writes)
+
+
+def test_a_backup_that_another_tool_left_is_known():
+    one = disk()
+    head = dict(one.sectors)
+    for at, data in table_sectors(device(512, 96 * MIB, 50 * MIB)).items():
+        one.sectors[at] = data  # as sgdisk -e moves it
+    left = 64 * MIB - 33 * 512
+    assert head[left] and old_backup(one.read, one.size, 512) == (0, 0) and backup_at(one.read, one.size, 512, left) == (left, 64 * MIB)
+    assert backup_at(one.read, one.size, 512, left + 512) == (0, 0)
 
 
 def test_the_backup_is_true_when_the_first_table_says_so():
