@@ -8,6 +8,7 @@ from typing import Any, Callable, Iterable, List, Mapping, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import is_placeholder, stable_wwid
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.lost_data import lost_reasons
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_ours_by_backup, write_table_again
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason, unreadable_reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.virtual_disks import on_one_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
@@ -193,10 +194,11 @@ def guard_table(seen: Observation, node: Node) -> List[Reason]:
     table = seen.tables.get(node.devno)
     if table is None:
         return []
-    names = ["%d%s" % (e.number, " '%s'" % e.name if e.name else "") for e in table.entries]
+    names = ["%d%s" % (e.number, " '%s'" % e.name if e.name else "") for e in table.entries or table.spare]
     holds = "; partitions: %s" % ", ".join(names) if names else ", empty"
     kind = table.kind.upper() if table.kind != "protective" else "protective MBR"
-    return [Reason("table", "it carries a %s partition table%s%s" % (kind, holds, " (%s)" % table.fault if table.fault else ""), _FREE)]
+    fault = " (%s%s)" % (table.fault or "no GPT behind it", "; its backup is sound" if table.spare else "") if table.fault or table.spare else ""
+    return [Reason("table", "it carries a %s partition table%s%s" % (kind, holds, fault), _FREE)]
 
 
 def guard_unknown_table(seen: Observation, node: Node) -> List[Reason]:
@@ -324,6 +326,7 @@ VOLUME_GUARDS: Tuple[Guard, ...] = (
 # Names of the reasons that only say what is on a device. An erase answers them, and so does a table of ours that was cut off, each in its
 # own way; every other reason (identity, in use, unreadable) stands whatever is on the device.
 FOREIGN = ("table", "pv", "signature", "data")
+_IN_USE = ("mounted", "swap", "held", "backing", "open")
 
 
 def blocking_reasons(reasons: Iterable[Reason]) -> List[Reason]:
@@ -357,8 +360,14 @@ def write_reasons(seen: Observation, node: Node) -> List[Reason]:
 
 
 def take_reasons(seen: Observation, devno: str) -> List[Reason]:
-    """Every reason why a device that is not ours may not be taken; empty: it is blank, free and known."""
-    reasons = write_reasons(seen, seen.nodes[devno])
+    """Every reason why a device that is not ours may not be taken; empty: it is blank, free and known.
+
+    Where the backup of its table is sound and ours, what is on it is not in the way: it is what has to come back.
+    """
+    node = seen.nodes[devno]
+    reasons = write_reasons(seen, node)
+    if is_ours_by_backup(seen.tables.get(devno)):
+        return [reason._replace(remedy=write_table_again(node.path)) if reason.name in (*FOREIGN, *_IN_USE) else reason for reason in reasons]
     if not reasons and devno not in seen.proofs:
         reasons.append(Reason("unproven", "it was not shown to be blank", "run again; report this if it stays"))
     return reasons

@@ -85,7 +85,8 @@ class TableEntry(NamedTuple):
 class Table(NamedTuple):
     """A partition table as its sectors say. *backup*: what is wrong with a GPT's second copy at the end of the disk; empty where it is sound.
 
-    *made_for*: the bytes of the disk that a GPT was made for; less than it has: the disk grew. 0 where that is not known.
+    *made_for*: the bytes of the disk that a GPT was made for; less than it has: the disk grew. 0 where that is not known. *spare*: the partitions of the
+    backup, where the first copy is damaged and the backup is sound.
     """
 
     kind: str  # gpt, mbr, protective (a protective MBR without a valid GPT)
@@ -95,6 +96,7 @@ class Table(NamedTuple):
     backup: str = ""
     made_for: int = 0
     unsettled: bool = False  # a growth of it was cut off
+    spare: Tuple[TableEntry, ...] = ()
 
 
 class Signature(NamedTuple):

@@ -36,3 +36,13 @@ OUR_PREFIX = "plumbline:"
 def is_all_ours(table: Optional[Table]) -> bool:
     """Whether a table carries partitions that this collection named, and nothing else."""
     return bool(table and table.kind == "gpt" and not table.fault and table.entries and all(e.name.startswith(OUR_PREFIX) for e in table.entries))
+
+
+def is_ours_by_backup(table: Optional[Table]) -> bool:
+    """Whether the first copy of a table is damaged, and its sound backup carries partitions that this collection named, and nothing else."""
+    return bool(table and table.spare and all(our_name(entry.name) for entry in table.spare))
+
+
+def write_table_again(path: str) -> str:
+    """How the first copy comes back: libfdisk takes the sound one, and writes both of it."""
+    return "write it again from its backup, by sfdisk --relocate gpt-bak-std %s, and run again; the guide on getting a table back says more" % path

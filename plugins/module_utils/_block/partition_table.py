@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import struct
 import uuid
-from typing import List, Optional
+from typing import List, NamedTuple, Optional, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Table, TableEntry
 
@@ -68,20 +68,43 @@ def backup_fault(head: bytes, tail: bytes, logical: int, size: int) -> str:
     stated, entries_crc = struct.unpack_from("<Q", head, logical + 32)[0], head[logical + 88 : logical + 92]
     if stated != last:
         return "expected at sector %d; the last one is %d" % (stated, last)
+    backup = _read_backup(tail, logical, last)
+    return backup.fault or ("" if backup.crc == entries_crc else _OTHER)
+
+
+def backup_entries(tail: bytes, logical: int, size: int) -> Tuple[TableEntry, ...]:
+    """The partitions of a sound backup, for a disk whose first table is damaged; none where the backup is not sound either."""
+    backup = _read_backup(tail, logical, size // logical - 1)
+    return () if backup.fault else tuple(_gpt_entries(backup.body, backup.number, backup.each, logical))
+
+
+_OTHER = "another table's, or damaged"
+
+
+class _Backup(NamedTuple):
+    """A backup: what is wrong with it by itself, the checksum of its entries, and these."""
+
+    fault: str
+    crc: bytes = b""
+    number: int = 0
+    each: int = 0
+    body: bytes = b""
+
+
+def _read_backup(tail: bytes, logical: int, last: int) -> _Backup:
     header = tail[-logical:]
     length = struct.unpack_from("<I", header, 12)[0]
     if header[:8] != b"EFI PART" or not 92 <= length <= logical:
-        return "missing"
+        return _Backup("missing")
     whole = bytearray(header[:length])
     whole[16:20] = b"\0\0\0\0"
     if binascii.crc32(bytes(whole)) & 0xFFFFFFFF != struct.unpack_from("<I", header, 16)[0]:
-        return "damaged"
+        return _Backup("damaged")
     own, at, count, each = struct.unpack_from("<Q", header, 24)[0], *struct.unpack_from("<QII", header, 72)
     begin = (at - last - 1) * logical + len(tail)
     body = tail[begin : begin + count * each] if 0 <= begin < len(tail) and count * each <= len(tail) else b""
-    if own != last or header[88:92] != entries_crc or struct.pack("<I", binascii.crc32(body) & 0xFFFFFFFF) != entries_crc:
-        return "another table's, or damaged"
-    return ""
+    sound = own == last and each >= 128 and struct.pack("<I", binascii.crc32(body) & 0xFFFFFFFF) == header[88:92]
+    return _Backup("" if sound else _OTHER, header[88:92], count, each, body)
 
 
 def _gpt_entries(body: bytes, count: int, length: int, logical: int) -> List[TableEntry]:

@@ -19,6 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import (
     BCACHE_SUPERBLOCK_AT,
     TABLE_HEAD,
+    backup_entries,
     backup_fault,
     bcache_data_start,
     gpt_head_bytes,
@@ -159,12 +160,15 @@ def read_table(node: Node) -> Optional[Table]:
     logical = node.limits.logical
     head = block_device.read_head(node.path, min(TABLE_HEAD, node.size))
     table = parse_table(head, logical)
-    if table is None or table.kind != "gpt" or table.fault:
+    damaged = table is not None and (table.fault != "" or table.kind == "protective")
+    if table is None or (table.kind != "gpt" and not damaged):
         return table
-    table = table._replace(made_for=made_for(head, logical), unsettled=is_all_ours(table) and is_unsettled(head, logical))
     length = gpt_head_bytes(logical) - logical
     try:
         ((_at, tail),) = block_device.read_pieces(node.path, [(node.size // logical * logical - length, length)])
     except OSError as fault:
-        return table._replace(backup="unreadable (%s)" % (fault.strerror or fault))
+        return table if damaged else table._replace(backup="unreadable (%s)" % (fault.strerror or fault), made_for=made_for(head, logical))
+    if damaged:
+        return table._replace(spare=backup_entries(tail, logical, node.size))
+    table = table._replace(made_for=made_for(head, logical), unsettled=is_all_ours(table) and is_unsettled(head, logical))
     return table._replace(backup=backup_fault(head, tail, logical, node.size))

@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ends, Lvm, Observation, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import is_placeholder
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_ours_by_backup, write_table_again
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import as_yaml
 
@@ -87,6 +88,9 @@ def obstacles(seen: Observation, devnos: Sequence[str]) -> List[List[Reason]]:
             reasons.append(Reason("identity", "it has no serial by which it could be named for an erase", "free it by your own tools"))
         if devno not in seen.ends:
             reasons.append(Reason("unproven", "its first and last MiB were not read", "run again; report this if it stays"))
+        if is_ours_by_backup(seen.tables.get(devno)):
+            text = "the first copy of its partition table is damaged, and the backup has partitions of this collection"
+            reasons.append(Reason("damaged", text, write_table_again(node.path)))
         found.append(reasons + _unseen_reasons(seen, devno) + _group_reasons(seen, devno, erased))
     return found
 

@@ -17,7 +17,7 @@ def why_not_gone(seen: Observation, stack: str, specified: Sequence[str]) -> str
     if seen.vg(stack):
         return "its volume group is on this host; take the stack apart first"
     for devno, table in seen.tables.items():
-        for entry in table.entries if table else ():
+        for entry in table.entries + table.spare if table else ():
             name = our_name(entry.name)
             if name and name[0] == stack:
                 return "a partition of it is on %s; take the stack apart first" % seen.nodes[devno].name

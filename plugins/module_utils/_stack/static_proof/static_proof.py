@@ -19,6 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping impor
     stripings,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import better_format
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import write_table_again
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.link_rules import judge_links
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
@@ -194,6 +195,8 @@ def _judge_table(node: Node, table: Table) -> List[Finding]:
     if table.kind == "protective" or table.fault:
         what = "its GPT is damaged: %s" % table.fault if table.fault else "it has a protective MBR, and no GPT in blocks of %d bytes" % node.limits.logical
         wanted = "a table that can be read: perhaps it was written with blocks of another size, or only its backup is left"
+        if table.spare:
+            wanted = "a first copy like its backup, which is sound: %s" % write_table_again(node.path)
         findings.append(Finding(WARNING, "device", node.name, what, wanted, "table_damaged"))
     return findings
 

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff, steps_report
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.duration import duration_lines
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, spec
@@ -198,6 +200,41 @@ def test_the_diff_shows_the_sizes():
     assert "LV data  125.88 GiB" in shown["before"] and "ext4 'pgdata-data'  125.88 GiB" in shown["before"]
     assert "1 MiB + 135.00 GiB  partition plumbline:pgdata:0" in shown["after"] and "LV data  188.88 GiB" in shown["after"]
     assert steps_report(plan)[0] == "step 1: grow the partitions on nvme0n1 to 135.00 GiB, nvme1n1 to 135.00 GiB"
+
+
+def damaged_first_copy(host, devno):
+    """As libfdisk leaves a disk's table where the power fails between its first entries and their header."""
+    table = host.seen.tables[devno]
+    host.seen.tables[devno] = Table("gpt", table.guid, fault="the checksum of the GPT's entries is wrong", spare=table.entries)
+
+
+@pytest.mark.parametrize("booted", [False, True])
+def test_a_first_copy_that_is_damaged_comes_back_from_the_backup_of_ours(booted):
+    """The stack may still be mounted; after a boot the kernel shows no partition. Either way nothing of it is offered for an erase, or to be taken apart."""
+    host = built()
+    first = disks(host)[0]
+    damaged_first_copy(host, first)
+    if booted:
+        gone = {node.devno for node in host.seen.tree(first)} - {first}
+        host.seen.nodes = {devno: node for devno, node in host.seen.nodes.items() if devno not in gone}
+        host.seen.mounts = []
+        host.edit(first, holders=())
+        host.holds_data(first, MIB)
+    plan = make_plan(spec(host), host.seen)
+    assert plan.steps == [] and plan.refusals
+    assert any("holds" in line or "carries" in line for line in plan.refusals)
+    for line in plan.refusals:
+        assert "sfdisk --relocate gpt-bak-std /dev/nvme0n1" in line
+        assert not [word for word in ("erase", "wipe", "free the device", "take that apart", "unmount") if word in line]
+
+
+def test_it_is_never_erased():
+    host = built()
+    first = disks(host)[0]
+    damaged_first_copy(host, first)
+    (reasons,) = erase.obstacles(host.seen, [first])
+    assert "damaged" in {reason.name for reason in reasons}
+    assert erase.offer(host.seen, first, [first]) is None
 
 
 def test_how_long_it_takes_is_said():

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.our_table import is_unsettled, table_sectors
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_ours_by_backup
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import TABLE_HEAD, TYPE_LVM, backup_fault, made_for, parse_table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks import read_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.grown_table import backup_at, old_backup, table_writes
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import Host, sparse_file
 
 MIB = 1 << 20
 GUID = "6A2F2C1E-8A3B-4C5D-9E6F-0A1B2C3D4E5F"
@@ -170,6 +174,25 @@ def test_a_place_that_holds_something_else_is_refused(at):
     one.sectors[at] = b"\1" * 512
     with pytest.raises(PlumblineError, match=r"at byte %d holds something that is no part of its partition table \[data\]" % at):
         one.grow(81 * MIB)
+
+
+@pytest.mark.parametrize("logical", [512, 4096])
+@pytest.mark.parametrize("cut", range(6))
+def test_the_cuts_of_libfdisk_leave_a_copy_that_is_found(tmp_path, logical, cut):
+    """Backup entries, backup header, first entries, first header, protective MBR: after the third the first copy is damaged, and the backup has it all."""
+    new = table_sectors(device(logical, 96 * MIB, 80 * MIB))
+    backup, first = [at for at in new if at > MIB], [at for at in new if at < MIB]
+    order = [backup[1], backup[0], first[2], first[1], first[0]]
+    assert [at // logical for at in first] == [0, 1, 2] and backup[0] == 96 * MIB - logical
+    sectors = {**table_sectors(device(logical, 64 * MIB, 50 * MIB)), **{at: new[at] for at in order[:cut]}}
+    path = sparse_file(tmp_path, 96 * MIB, *sectors.items())
+    host = Host()
+    node = host.seen.nodes[host.disk(size=96 * MIB)]
+    table = read_table(node._replace(name=os.path.relpath(path, "/dev"), limits=node.limits._replace(logical=logical)))
+    if cut == 3:
+        assert table.fault and is_ours_by_backup(table) and [entry.size for entry in table.spare] == [80 * MIB]
+    else:
+        assert not table.fault and not table.spare and [entry.size for entry in table.entries] == [50 * MIB if cut < 4 else 80 * MIB]
 
 
 def test_the_old_backup_is_told():
