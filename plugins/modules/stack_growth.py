@@ -26,6 +26,8 @@ options:
     suboptions:
       action:
         description:
+          - V(restore_table) writes the first partition tables of disks again from their backups, where the first copy is damaged and the backup is sound
+            and has the partition of the stack (C(sfdisk --relocate gpt-bak-std)).
           - V(grow_partition) writes the partition tables of the disks whose partition grows, and tells the kernel the new length. The backup is written first.
             At every moment the first table of the disk is sound, so that no power cut leaves a disk without its partition.
           - V(grow_pv) makes PVs as large as their partitions (C(pvresize)).
@@ -35,7 +37,7 @@ options:
           - V(grow_filesystem) makes a mounted filesystem as large as its volume (C(resize2fs)).
         type: str
         required: true
-        choices: [grow_partition, grow_pv, extend_vg, refresh_lv, grow_lv, grow_filesystem]
+        choices: [restore_table, grow_partition, grow_pv, extend_vg, refresh_lv, grow_lv, grow_filesystem]
       stack:
         description: The name of the stack, and of its volume group.
         type: str

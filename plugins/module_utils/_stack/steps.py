@@ -108,8 +108,8 @@ STANDING_DISK = {
     "length_bytes": {"type": "int", "default": 0},
     "full_proof": {"type": "bool", "default": False},
 }
-GROW_PARTITION, GROW_PV, EXTEND_VG, REFRESH_LV, GROW_LV, GROW_FILESYSTEM = GROWTH = (
-    "grow_partition", "grow_pv", "extend_vg", "refresh_lv", "grow_lv", "grow_filesystem",
+RESTORE_TABLE, GROW_PARTITION, GROW_PV, EXTEND_VG, REFRESH_LV, GROW_LV, GROW_FILESYSTEM = GROWTH = (
+    "restore_table", "grow_partition", "grow_pv", "extend_vg", "refresh_lv", "grow_lv", "grow_filesystem",
 )  # fmt: skip
 # A step of growth, as the module stack_growth takes it; each action has a use for some of these.
 GROWTH_STEP = {

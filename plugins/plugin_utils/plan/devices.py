@@ -21,6 +21,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions im
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device, not_kept, refuse
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DeviceName, Selector, Stack
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import partition_guid
 
 
 def check_overrides(plan: StackPlan, seen: Observation, devnos: Sequence[str]) -> None:
@@ -148,6 +149,19 @@ def _named_in_ends(seen: Observation, devno: str, stack: str) -> bool:
     return _may_be_cut_off(seen, devno) and unfinished_table.names_stack(seen.ends[devno], stack)
 
 
+def _is_restored(plan: StackPlan, seen: Observation, devno: str) -> bool:
+    """Whether the first copy of a disk's table is damaged, and the backup has just the partition that this stack has there, with something in it.
+
+    One with nothing in it is of a build that was cut off: that writes its table again.
+    """
+    table = seen.tables.get(devno)
+    spare = table.spare if table else ()
+    name = ownership.our_name(spare[0].name) if len(spare) == 1 else None
+    if name is None or name[0] != plan.spec.name or (_may_be_cut_off(seen, devno) and not unfinished_table.marks_between(seen, devno)):
+        return False
+    return spare[0].guid == partition_guid(plan.spec.name, seen.nodes[devno].identity.key, name[1])
+
+
 def choose_erased(plan: StackPlan, seen: Observation) -> None:
     """The legs that are erased first: foreign, and named by their serial with the digest of just what they carry."""
     serials = sorted({seen.nodes[leg.devno].identity.serial for leg in plan.legs})
@@ -185,6 +199,9 @@ def check_legs(plan: StackPlan, seen: Observation) -> None:
         if ownership.is_ours(table, name) and table is not None and not leg.erase:
             leg.entry = table.entries[0]
             leg.node = next((n for n in seen.nodes.values() if n.parent == leg.devno and n.start == leg.entry.start), None)
+            reasons = guards.identity_reasons(seen, node)
+        elif table is not None and _is_restored(plan, seen, leg.devno) and not leg.erase and not leg.misfit:
+            leg.restores = table.spare[0]
             reasons = guards.identity_reasons(seen, node)
         elif not leg.erase:
             reasons = guards.take_reasons(seen, leg.devno)

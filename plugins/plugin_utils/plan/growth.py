@@ -17,6 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import 
     GROW_PARTITION,
     GROW_PV,
     REFRESH_LV,
+    RESTORE_TABLE,
     StandingDisk,
     growth_step,
 )
@@ -52,6 +53,17 @@ def _disk(plan: StackPlan, seen: Observation, leg: Leg) -> StandingDisk:
 
 def leg_path(plan: StackPlan, seen: Observation, leg: Leg) -> str:
     return part_path(leg, plan.spec.name, seen.nodes[leg.devno].identity.key)
+
+
+def plan_restored_tables(plan: StackPlan, seen: Observation) -> bool:
+    """The step for first copies of tables that are damaged, where the backup is sound and ours; what comes after it is planned then."""
+    legs = [leg for leg in plan.legs if leg.restores]
+    if legs:
+        disks = [_disk(plan, seen, leg)._replace(guid=old.guid, start_bytes=old.start, length_bytes=old.size) for leg in legs if (old := leg.restores)]
+        names = ", ".join(seen.nodes[leg.devno].name for leg in legs)
+        summary = "write the first partition table of %s again from its backup, which is sound; what is on it is planned then" % names
+        plan.steps.append(growth_step(RESTORE_TABLE, plan.spec.name, disks, summary, unfinished=True))
+    return bool(legs)
 
 
 # --- partitions ------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.m
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase as judge_erase
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.devices import check_contradictions, check_legs, check_overrides, choose_erased, find_devices
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.filesystems import plan_filesystems
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import plan_restored_tables
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.lvm import plan_group, plan_volumes
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.lvm_filters import refuse_rejected
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.mounts import judge_mounts, plan_mounts
@@ -62,6 +63,8 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
         if not plan.refusals:
             plan.volumes = place_volumes(plan, seen)
             judge_mounts(plan, seen)
+        return
+    if plan_restored_tables(plan, seen):
         return
     seen = judge_erase.as_erased(seen, [leg.devno for leg in plan.legs if leg.erase])
     choose_reserves(plan, seen)

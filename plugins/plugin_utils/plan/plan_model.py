@@ -40,6 +40,7 @@ class Leg:
     size: int = 0
     entry: TableEntry | None = None  # our partition, if it is in the table
     node: Node | None = None  # our partition, if the kernel shows it
+    restores: TableEntry | None = None  # our partition, if the first copy of the table is damaged, and the backup has it
     discards: bool = False  # this plan discards all of it before its table is written
     erase: str = ""  # the digest of its contents, where they are to go first
     removes: list[str] = field(default_factory=list)  # what goes then

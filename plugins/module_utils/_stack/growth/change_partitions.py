@@ -16,7 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import N
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks import read_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.grown_table import ReadAt, TableWrite, backup_at, old_backup, table_writes
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import keep_backups
@@ -56,6 +56,31 @@ def grow_partitions(run: Runner, seen: Observation, disks: Sequence[Mapping[str,
         run(["udevadm", "settle", "--timeout=%d" % _SETTLE_SECONDS])
     for one in growing:
         _read_back(one)
+    return backups
+
+
+def restore_tables(run: Runner, seen: Observation, disks: Sequence[Mapping[str, Any]], check: bool) -> List[str]:
+    """Write the first copies of tables again from their backups, which have the planned partition; libfdisk takes the sound copy and writes both. A cut leaves
+    what was there, or what is to be. Returns where the former tables are kept. Raises PlumblineError."""
+    backups: List[str] = []
+    for disk in disks:
+        node = seen.nodes[seen.paths[disk["device"]]]
+        table = seen.tables[node.devno]
+        places = [(entry.start, entry.size) for entry in table.spare] if table else []
+        if "sfdisk" not in seen.tools or places != [(disk["start_bytes"], disk["length_bytes"])]:
+            text = "%s: the backup of its table has %s, and was planned with %s; or this host has no sfdisk; nothing was written; run again"
+            raise PlumblineError(text % (device_label(node), places, (disk["start_bytes"], disk["length_bytes"])))
+        with _opened(disk["device"], check) as fd:
+            check_held(fd, node)
+        if not check:
+            backups += keep_backups.keep_device(run, seen, node.devno)
+    for disk in [] if check else disks:
+        node = seen.nodes[seen.paths[disk["device"]]]
+        must_succeed(run([seen.tools["sfdisk"], "--relocate", "gpt-bak-std", node.path]), "%s: its first table could not be written" % device_label(node))
+        run(["udevadm", "settle", "--timeout=%d" % _SETTLE_SECONDS])
+        found, old = read_table(node), seen.tables[node.devno]
+        if not found or not old or found.fault or found.backup or found.entries != old.spare:
+            raise PlumblineError("%s: its table is not as its backup was: %s" % (device_label(node), found))
     return backups
 
 

@@ -13,7 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth import change_group
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.change_filesystem import grow_filesystem
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.change_partitions import grow_partitions
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.change_partitions import grow_partitions, restore_tables
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import (
     EXTEND_VG,
@@ -22,8 +22,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import 
     GROW_PARTITION,
     GROW_PV,
     REFRESH_LV,
+    RESTORE_TABLE,
 )
 
+_TABLES = {RESTORE_TABLE: restore_tables, GROW_PARTITION: grow_partitions}
 _ACTIONS = {
     GROW_PV: change_group.grow_pvs,
     EXTEND_VG: change_group.extend_group,
@@ -38,8 +40,8 @@ def take_step(run: Runner, step: Mapping[str, Any], check: bool) -> List[str]:
     """Carry out one step; with *check* only what is looked at before it. Returns the backups that were made. Raises PlumblineError."""
     seen = _look(run, step, step["action"] in _TAKES_ROOM)
     _check_disks(seen, step)
-    if step["action"] == GROW_PARTITION:
-        return grow_partitions(run, seen, step["disks"], check)
+    if step["action"] in _TABLES:
+        return _TABLES[step["action"]](run, seen, step["disks"], check)
     _ACTIONS[step["action"]](run, seen, step, lambda: _look(run, step, False), check)
     return []
 
@@ -61,6 +63,8 @@ def _check_disks(seen: Observation, step: Mapping[str, Any]) -> None:
         against += guards.identity_reasons(seen, seen.nodes[devno]) if devno else []
         reasons += [reason.line(disk["device"]) for reason in against]
         table = seen.tables.get(devno) if devno else None
+        if table and step["action"] == RESTORE_TABLE:
+            table = table._replace(entries=table.spare, fault="")
         if devno and not (is_ours(table, step["stack"]) and table and table.entries[0].guid == disk["guid"]):
             text = "%s: its table is not the one of stack '%s' that was planned [table]; look at it and run again"
             reasons.append(text % (device_label(seen.nodes[devno]), step["stack"]))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ends, Signature, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff, steps_report
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase
@@ -208,24 +208,54 @@ def damaged_first_copy(host, devno):
     host.seen.tables[devno] = Table("gpt", table.guid, fault="the checksum of the GPT's entries is wrong", spare=table.entries)
 
 
-@pytest.mark.parametrize("booted", [False, True])
-def test_a_first_copy_that_is_damaged_comes_back_from_the_backup_of_ours(booted):
-    """The stack may still be mounted; after a boot the kernel shows no partition. Either way nothing of it is offered for an erase, or to be taken apart."""
+@pytest.fixture(params=[False, True], ids=["still mounted", "booted"])
+def damaged(request):
+    """A host whose first disk has such a table. After a boot the kernel shows no partition of it, and LVM no PV."""
     host = built()
     first = disks(host)[0]
     damaged_first_copy(host, first)
-    if booted:
+    if request.param:
         gone = {node.devno for node in host.seen.tree(first)} - {first}
         host.seen.nodes = {devno: node for devno, node in host.seen.nodes.items() if devno not in gone}
         host.seen.mounts = []
         host.edit(first, holders=())
         host.holds_data(first, MIB)
-    plan = make_plan(spec(host), host.seen)
+        host.seen.marks[first] = [Signature("LVM2_member", "raid", MIB + 512)]
+    return host
+
+
+def test_a_first_copy_that_is_damaged_is_written_again_from_the_backup(damaged):
+    """Without a word in the spec, and with nothing planned on it before that is done."""
+    (step,) = make_plan(spec(damaged), damaged.seen).steps
+    entry = damaged.seen.tables[disks(damaged)[0]].spare[0]
+    assert (step["action"], step["unfinished"]) == ("restore_table", True)
+    (disk,) = step["disks"]
+    assert (disk["device"], disk["guid"], disk["start_bytes"], disk["length_bytes"]) == ("/dev/nvme0n1", entry.guid, entry.start, entry.size)
+
+
+def test_a_backup_that_is_not_just_this_stacks_is_refused_and_its_way_back_is_said(damaged):
+    """Nothing of it is offered for an erase, or to be taken apart."""
+    first = disks(damaged)[0]
+    table = damaged.seen.tables[first]
+    damaged.seen.tables[first] = table._replace(spare=(table.spare[0]._replace(guid="6A2F2C1E-8A3B-4C5D-9E6F-0A1B2C3D4E5F"),))
+    plan = make_plan(spec(damaged), damaged.seen)
     assert plan.steps == [] and plan.refusals
-    assert any("holds" in line or "carries" in line for line in plan.refusals)
     for line in plan.refusals:
         assert "sfdisk --relocate gpt-bak-std /dev/nvme0n1" in line
         assert not [word for word in ("erase", "wipe", "free the device", "take that apart", "unmount") if word in line]
+
+
+def test_what_a_build_left_that_was_cut_off_is_not_restored():
+    """Nothing lies between the ends: the build writes its table again, or refuses."""
+    host = built()
+    first = disks(host)[0]
+    damaged_first_copy(host, first)
+    gone = {node.devno for node in host.seen.tree(first)} - {first}
+    host.seen.nodes = {devno: node for devno, node in host.seen.nodes.items() if devno not in gone}
+    host.edit(first, holders=())
+    host.seen.ends[first] = Ends(b"\1" * MIB, bytes(MIB), host.seen.nodes[first].size - MIB)
+    plan = make_plan(spec(host), host.seen)
+    assert plan.steps == [] and "sfdisk --relocate" in plan.refusals[0]
 
 
 def test_it_is_never_erased():
