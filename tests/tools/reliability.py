@@ -39,6 +39,10 @@ ROWS: dict[str, tuple[str, str]] = {
         "always the same stack; the next run changes nothing",
     ),
     "controller": ("The controller is killed", "once for each layout; the next run reaches the same result"),
+    "growth": (
+        "A stack that grows is cut off between any two writes of a table, any two layers, and within ``resize2fs``, by a kill or by the power",
+        "the partition is always shown; the next run ends it, and all files are there",
+    ),
     "races": ("Two runs at the same time", "50 races of modules, 3 of playbooks: one wins, the other is refused with a message"),
     "faults": ("Write errors and unplugged devices at each step", "a clear error; the next run continues after recovery"),
     "fuzz": (

@@ -74,8 +74,9 @@ def witness(paths: Paths, volume: str) -> Iterator[Witness]:
         process.wait(timeout=20)
 
 
-def read_image(image: Path, offset: int = 0) -> dict[str, bytes]:
-    """The writer's files on an ext4 *offset* bytes into an image, its journal replayed first; none where it is beyond repair.
+@contextmanager
+def repaired(image: Path, offset: int = 0) -> Iterator[Path | None]:
+    """The ext4 that lies *offset* bytes into an image, as a file of its own, its journal replayed; None where it is beyond repair.
 
     In user space and without a mount: e2fsck replays the journal as the kernel would, and repairs what it can. The filesystem is cut out
     of the image for it: with libext2fs's own "?offset=", e2fsck 1.47 forgets the offset when it opens the filesystem again after the replay.
@@ -85,10 +86,20 @@ def read_image(image: Path, offset: int = 0) -> dict[str, bytes]:
         words = ["dd", f"if={image}", f"of={volume}", "bs=1M", f"skip={offset}", "iflag=skip_bytes", "conv=sparse", "status=none"]
         subprocess.run(words, check=True, timeout=120)
         done = subprocess.run(["e2fsck", "-fy", volume], capture_output=True, text=True, errors="replace", timeout=120, check=False)
-        if done.returncode not in _REPAIRED:
-            return {}
+        yield volume if done.returncode in _REPAIRED else None
+
+
+def files_of(volume: Path) -> dict[str, bytes]:
+    """The writer's files on an ext4."""
+    with tempfile.TemporaryDirectory(dir=volume.parent) as out:
         subprocess.run(["debugfs", "-R", f"rdump /{DIRECTORY} {out}", volume], capture_output=True, timeout=120, check=False)
         return {path.name: path.read_bytes() for path in (Path(out) / DIRECTORY).glob("*") if path.is_file()}
+
+
+def read_image(image: Path, offset: int = 0) -> dict[str, bytes]:
+    """The writer's files on an ext4 *offset* bytes into an image, its journal replayed first; none where it is beyond repair."""
+    with repaired(image, offset) as volume:
+        return files_of(volume) if volume else {}
 
 
 def read_guest(paths: Paths, volume: str) -> dict[str, bytes]:
