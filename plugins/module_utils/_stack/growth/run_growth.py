@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Dict, List, Mapping
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
@@ -33,6 +34,7 @@ _ACTIONS = {
     GROW_LV: change_group.grow_volume,
     GROW_FILESYSTEM: grow_filesystem,
 }
+_TRIES = 20  # a second or more each
 _TAKES_ROOM = (EXTEND_VG, GROW_LV)  # what it takes has to be blank
 
 
@@ -41,9 +43,25 @@ def take_step(run: Runner, step: Mapping[str, Any], check: bool) -> List[str]:
     seen = _look(run, step, step["action"] in _TAKES_ROOM)
     _check_disks(seen, step)
     if step["action"] in _TABLES:
-        return _TABLES[step["action"]](run, seen, step["disks"], check)
+        backups = _TABLES[step["action"]](run, seen, step["disks"], check)
+        if step["action"] == RESTORE_TABLE and not check:
+            _wait_for_others(run, step)
+        return backups
     _ACTIONS[step["action"]](run, seen, step, lambda: _look(run, step, False), check)
     return []
+
+
+def _wait_for_others(run: Runner, step: Mapping[str, Any]) -> None:
+    """Until LVM and systemd have done with a partition that came back, or for some time: what is planned next must not be read meanwhile."""
+    for _try in range(_TRIES):
+        seen = _look(run, step, False)
+        lazy = [lv for lv in seen.lvm.lvs if lv.vg == step["stack"] and not lv.active]
+        tree = {node.devno for disk in step["disks"] if disk["device"] in seen.paths for node in seen.tree(seen.paths[disk["device"]])}
+        named = {entry.spec for entry in seen.fstab if "noauto" not in entry.options}
+        waiting = [devno for devno in tree if devno in seen.filesystems and "UUID=" + seen.filesystems[devno].uuid in named and not seen.mounted(devno)]
+        if not lazy and not waiting:
+            return
+        time.sleep(1)
 
 
 def _look(run: Runner, step: Mapping[str, Any], prove: bool) -> Observation:

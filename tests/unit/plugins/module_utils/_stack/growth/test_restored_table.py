@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import FstabEntry, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth import change_partitions, run_growth
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
@@ -49,6 +49,31 @@ def damaged(monkeypatch):
 def test_it_is_kept_and_then_written(damaged):
     assert damaged.take() == ["/backup"]
     assert damaged.done[:2] == ["kept " + damaged.devno, "/usr/sbin/sfdisk --relocate gpt-bak-std /dev/nvme0n1"]
+
+
+@pytest.mark.parametrize("late", ["volume", "mount"])
+def test_it_waits_for_lvm_and_systemd(damaged, monkeypatch, late):
+    """They activate and mount what came back, each in its own time."""
+    seen, waits = damaged.host.seen, []
+    volume = seen.lv_node("pgdata", "data")
+    mounts, lvm = list(seen.mounts), seen.lvm
+    seen.fstab = [FstabEntry("UUID=" + seen.filesystems[volume.devno].uuid, "/data01", "ext4", ("noatime",), 0, 2)]
+    if late == "mount":
+        seen.mounts = [mount for mount in mounts if mount.devno != volume.devno]
+    else:
+        seen.lvm = lvm._replace(lvs=tuple(lv._replace(active=False) for lv in lvm.lvs))
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 3:
+            seen.mounts, seen.lvm = mounts, lvm
+
+    monkeypatch.setattr(run_growth.time, "sleep", sleep)
+    damaged.take()
+    assert len(waits) == 3
+    seen.mounts = []
+    damaged.take()
+    assert len(waits) > 10, "it is planned anew then, whatever became of it"
 
 
 def test_check_mode_writes_nothing(damaged):
