@@ -100,7 +100,7 @@ def plan_grown_pvs(plan: StackPlan, seen: Observation) -> None:
     grown = []
     for leg in plan.ordered:
         pv = seen.pv(leg.node.devno) if leg.node else None
-        if not pv or not leg.entry:
+        if not pv or pv.vg != plan.spec.name or not leg.entry:
             continue
         units, now = (leg.size - pv.data_start) // plan.extent, (leg.entry.size - pv.data_start) // plan.extent
         if pv.extents > max(units, now):

@@ -429,6 +429,19 @@ def test_a_wider_stripe_is_refused():
     assert plan.steps == [] and "a stripe does not get wider: set stripes to the devices that it goes over" in plan.refusals[0]
 
 
+@pytest.mark.parametrize("grow", [False, True])
+def test_pvs_that_are_made_and_in_no_group_yet(grow):
+    """As a vgextend that was killed leaves them: they have no extents, and are not to be grown first."""
+    host = built(volumes=ONE)
+    host.pair(2)
+    host.build(rows(host), limit=1)
+    members = {pv.devno for pv in host.seen.lvm.pvs}
+    for part in [node.devno for node in host.seen.nodes.values() if node.kind == "part" and node.devno not in members]:
+        host.pv(part, "", extents=0)
+    steps = make_plan(rows(host, grow=grow), host.seen).steps
+    assert [step["action"] for step in steps] == ["extend_vg", "grow_lv", "grow_filesystem"]
+
+
 def test_no_whole_row_is_a_mistake_of_the_spec():
     host = Host()
     host.pair(3)
