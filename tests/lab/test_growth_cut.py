@@ -254,7 +254,8 @@ def both_pvs(one: Stack) -> str:
 def committed(one: Stack) -> str:
     """LVM's metadata is written, and the kernel has the former map: as where lvextend is killed between the two."""
     step = one.apply_through(one.larger(), "grow_lv")
-    one.harness.must(f"lvextend --config 'activation {{ activation = 0 }}' -l {step['size_bytes'] // step['extent_bytes']} pgdata/data")
+    one.harness.must(f"dmsetup table pgdata-data > /run/table; lvextend -q -l {step['size_bytes'] // step['extent_bytes']} pgdata/data")
+    one.harness.must("dmsetup load pgdata-data < /run/table; dmsetup resume pgdata-data; udevadm settle")
     return "refresh_lv"
 
 
@@ -285,6 +286,7 @@ STATES = {
     "metadata and suspended": committed_and_suspended,
     "between lvextend and resize2fs": volume_alone,
 }
+
 
 @pytest.mark.parametrize(
     "names",
@@ -363,9 +365,9 @@ def about_to_grow(bench: Bench, harness: Harness) -> Iterator[tuple[dict[str, An
     """A mounted volume of 256 MiB in an LV of 3 GiB on a slow disk: the spec, the step that is left, and the digest of what is on it."""
     disk = bench.disks["flash"]
     small = [{"name": "data", "size": "256MiB", "mount": MOUNT}]
-    spec = spec_of([disk], [{**small[0], "size": "3GiB"}])
+    spec = spec_of([disk], [{**small[0], "size": "3GiB"}], layout="linear")
     with bystander(bench, bench.disks["other"]):
-        built(harness, spec_of([disk], small))
+        built(harness, spec_of([disk], small, layout="linear"))
         harness.must(f"mkdir {MOUNT}/{DIRECTORY}; dd if=/dev/urandom of={MOUNT}/{DIRECTORY}/contents bs=1M count=20 conv=fsync status=none")
         harness.must(f"cp {MOUNT}/{DIRECTORY}/contents {MOUNT}/contents; sync; sync {disk.path}")
         plan = harness.module("stack_plan", spec)
