@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ends, Signature, Table
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff, steps_report
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff, steps_report
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.duration import duration_lines
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host, spec
