@@ -75,8 +75,9 @@ def comparable(volumes: Sequence[oracle.Volume], disks: Sequence[Disk]) -> list[
 @contextmanager
 def bystander(bench: Bench, disk: Disk) -> Iterator[None]:
     """A disk with a filesystem that is in no spec stays as it is, to the bit."""
-    content = f"sha256sum < {disk.path}"
-    bench.guest.must(f"mkfs.ext4 -q -F {disk.path}; sync")
+    path = f"/dev/disk/by-id/{disk.by_id}"  # which stays over a boot
+    content = f"sha256sum < {path}"
+    bench.guest.must(f"mkfs.ext4 -q -F {path}; sync")
     before = bench.guest.must(content)
     yield
     assert bench.guest.must(content) == before
