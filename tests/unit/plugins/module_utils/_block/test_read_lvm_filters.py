@@ -10,15 +10,15 @@ from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder i
 
 # As LVM 2.03.16 prints them: a list, or one string where there is one; quotes and backslashes with a backslash before them.
 SETTINGS = r"""devices {
-	dir="/dev"
-	filter=["a|^/dev/sd[a-z]\\d|","r#\"x\",#","r{.*}"]
-	scan=["/dev"]
-	global_filter="a/.*/"
-	use_devicesfile=%d
-	devicesfile="system.devices"
-	pv_min_size=2048
+    dir="/dev"
+    filter=["a|^/dev/sd[a-z]\\d|","r#\"x\",#","r{.*}"]
+    scan=["/dev"]
+    global_filter="a/.*/"
+    use_devicesfile=%d
+    devicesfile="system.devices"
+    pv_min_size=2048
 }
-"""
+""".replace("    ", "\t")
 FILTERS = {"filter": (r"a|^/dev/sd[a-z]\d|", 'r#"x",#', "r{.*}"), "global_filter": ("a/.*/",)}
 
 
