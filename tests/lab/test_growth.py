@@ -20,7 +20,7 @@ DISKS = [{"name": f"row{number}", "bus": "scsi", "size": "160MiB", "serial": f"R
 DISKS += [{"name": f"big{number}", "bus": "scsi", "size": "160MiB", "serial": f"BIG{number}", "logical_block_size": 4096} for number in range(2)]
 DISKS += [{"name": f"old{number}", "bus": "scsi", "size": "160MiB", "serial": f"OLD{number}"} for number in range(2)]
 DRIVES = {"512e": ["row0", "row1"], "4Kn": ["big0", "big1"], "512n": ["old0", "old1"], "NVMe": ["row2", "row3"]}
-VOLUMES = [{"name": "data", "size": "60%", "mount": "/pl/data"}, {"name": "wal", "size": "30%", "mount": "/pl/wal"}]
+VOLUMES = ({"name": "data", "size": "60%", "mount": "/pl/data"}, {"name": "wal", "size": "30%", "mount": "/pl/wal"})
 GROWN = ["grow_partition", "grow_pv", "grow_lv", "grow_lv", "grow_filesystem", "grow_filesystem"]
 
 

@@ -53,11 +53,11 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Paths, list[An
     state = State(attached=[one.to_json() for one in disks], slots={"sd0": 0, "sd1": 1}, bases={"sd0": {"host_writes": 7}})
     states.save(paths, state)
 
-    class Qmp:
+    class FakeQmp:
         def __init__(self, _paths: Paths) -> None:
             pass
 
-        def __enter__(self) -> Qmp:
+        def __enter__(self) -> Any:
             return self
 
         def __exit__(self, *_what: object) -> None:
@@ -71,7 +71,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Paths, list[An
         told.append((*arguments, (states.load(paths) or State()).attached[0]["size"]))
         return ""
 
-    monkeypatch.setattr(resizing, "Qmp", Qmp)
+    monkeypatch.setattr(resizing, "Qmp", FakeQmp)
     monkeypatch.setattr(machine, "require_up", states.load)
     monkeypatch.setattr(guest, "script", script)
     monkeypatch.setattr(plugging, "show", lambda _paths, shown: {one.name: one.size_bytes for one in shown})

@@ -175,8 +175,8 @@ class Bench:
         It stays so large, also over a power cut: the next replace() gives a disk as it is declared.
         """
         with states.exclusive(self.paths):
-            (at,) = resizing.resize(self.paths, disk.name, to_bytes(size)).values()
-        self.disks[disk.name] = grown = self._disk(disk.name, at)
+            shown = resizing.resize(self.paths, disk.name, to_bytes(size))
+        self.disks[disk.name] = grown = self._disk(disk.name, shown[disk.name])
         return grown
 
     def pull(self, *disks: Disk) -> None:
