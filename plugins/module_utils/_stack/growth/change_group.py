@@ -96,8 +96,13 @@ def refresh_volume(run: Runner, seen: Observation, step: Mapping[str, Any], look
         raise PlumblineError(text % (lv.vg, lv.name, lv.size, node.size if node else 0, step["size_bytes"]))
     if check or (node.size == lv.size and node.suspended and _is_resumed(node)):
         return
-    _lvm(run, seen, ["lvchange", "--refresh", "%s/%s" % (lv.vg, lv.name)], "LV %s/%s could not be refreshed" % (lv.vg, lv.name))
-    _read_back(look(), step)
+    for _time in range(2):  # of a map that is suspended the first one makes a map that takes requests, and the second one the map of the metadata
+        _lvm(run, seen, ["lvchange", "--refresh", "%s/%s" % (lv.vg, lv.name)], "LV %s/%s could not be refreshed" % (lv.vg, lv.name))
+        after = look()
+        shown = after.lv_node(step["stack"], step["lv"])
+        if shown and shown.size == lv.size and not shown.suspended:
+            break
+    _read_back(after, step)
 
 
 def _is_resumed(node: Node) -> bool:

@@ -192,3 +192,18 @@ def test_a_filesystem_that_is_not_mounted_for_writing():
     host.seen.mounts = [mount._replace(options=("ro",)) for mount in host.seen.mounts]
     with pytest.raises(PlumblineError, match="not mounted, or not for writing"):
         done(host, step)
+
+
+def test_a_map_that_is_suspended_and_behind_is_refreshed_twice():
+    """The first refresh resumes what was loaded before: the former map."""
+    host, step = at("refresh_lv")
+    volume, called = host.seen.lv_node("pgdata", "data"), []
+    host.edit(volume.devno, size=volume.size - GIB)
+
+    def run(argv):
+        called.append(argv)
+        host.edit(volume.devno, suspended=False, **({"size": volume.size} if len(called) == 2 else {}))
+        return 0, "", ""
+
+    change_group.refresh_volume(run, copy.deepcopy(host.seen), step, lambda: host.seen, False)
+    assert len(called) == 2
