@@ -224,6 +224,8 @@ def test_a_cut_within_another_tool(bench: Bench, harness: Harness, declared: dic
                 assert disk.serial not in line or not [word for word in ("erase", "wipe", "free the device") if word in line], line
         if by_hand:
             follow(harness, "first", DEVICE=f"/dev/disk/by-id/{disk.by_id}")
+            # The partition is there again: LVM makes the volume of it, and systemd mounts it.
+            bench.wait('test -z "$(systemctl list-jobs --no-legend)" && mountpoint -q ' + MOUNT)
         done = one.ended()
         assert ("restore_table" in done) is not by_hand and done[-1] == "grow_filesystem", done
         check_table(harness, disk, step, 0)
