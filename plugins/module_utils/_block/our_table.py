@@ -21,6 +21,11 @@ def disk_guid(partition_guid: str) -> str:
     return str(uuid.uuid5(uuid.UUID(partition_guid), "table")).upper()
 
 
+def entry_sectors(logical: int) -> int:
+    """Sectors that the entries of a table take."""
+    return -(-ENTRIES * ENTRY // logical)
+
+
 def table_sectors(device: Mapping[str, Any]) -> Dict[int, bytes]:
     """The table that sfdisk makes for a device of a partition step: byte of each sector that is not zero → its content."""
     sector = device["logical_bytes"]
@@ -29,7 +34,7 @@ def table_sectors(device: Mapping[str, Any]) -> Dict[int, bytes]:
     first, end = device["start_bytes"] // sector, (device["start_bytes"] + device["length_bytes"]) // sector - 1
     entry = uuid.UUID(device["type_guid"]).bytes_le + uuid.UUID(device["guid"]).bytes_le + struct.pack("<QQQ", first, end, 0) + name
     array = entry.ljust(ENTRIES * ENTRY, b"\0")
-    taken = -(-len(array) // sector)
+    taken = entry_sectors(sector)
     places = {"primary": (1, last, 2), "backup": (last, 1, last - taken)}
     sectors = {0: _protective_mbr(sector, last)}
     guid = uuid.UUID(disk_guid(device["guid"])).bytes_le
@@ -63,7 +68,7 @@ def alike(raw: bytes, array: bytes, number: int) -> bool:
 
 def is_unsettled(head: bytes, logical: int) -> bool:
     """Whether a growth of a table of ours was cut off while its first copy was written: its entries are, or were about to be, in the spare place."""
-    taken = -(-ENTRIES * ENTRY // logical)
+    taken = entry_sectors(logical)
     spare = head[(2 + taken) * logical : (2 + 2 * taken) * logical]
     entries_at, count, each = HEADER.unpack_from(head, logical)[10:13]
     return entries_at == 2 + taken or (entries_at == 2 and (count, each) == (ENTRIES, ENTRY) and alike(spare, head[2 * logical : (2 + taken) * logical], 1))

@@ -10,8 +10,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 Step = Dict[str, Any]
 
-# The fields of PartitionDevice, as the module aligned_partition takes them.
-PARTITION_DEVICE = {
+# A disk as a plan saw it, by which a module finds it again.
+_DISK = {
     "device": {"type": "path", "required": True},
     "identity": {"type": "str", "required": True},
     "test_identity": {"type": "str", "default": ""},
@@ -20,6 +20,10 @@ PARTITION_DEVICE = {
     "diskseq": {"type": "int", "default": 0},
     "size_bytes": {"type": "int", "required": True},
     "logical_bytes": {"type": "int", "required": True},
+}
+# The fields of PartitionDevice, as the module aligned_partition takes them.
+PARTITION_DEVICE = {
+    **_DISK,
     "start_bytes": {"type": "int", "required": True},
     "length_bytes": {"type": "int", "required": True},
     "end_bytes": {"type": "int", "required": True},
@@ -95,14 +99,7 @@ def filesystem_step(stack: str, volume: str, device: str, fstype: str, options: 
 
 # A disk of a stack that stands, as the module stack_growth takes it.
 STANDING_DISK = {
-    "device": {"type": "path", "required": True},
-    "identity": {"type": "str", "required": True},
-    "test_identity": {"type": "str", "default": ""},
-    "serial": {"type": "str", "default": ""},
-    "model": {"type": "str", "default": ""},
-    "diskseq": {"type": "int", "default": 0},
-    "size_bytes": {"type": "int", "required": True},
-    "logical_bytes": {"type": "int", "required": True},
+    **_DISK,
     "guid": {"type": "str", "required": True},
     "start_bytes": {"type": "int", "default": 0},
     "length_bytes": {"type": "int", "default": 0},

@@ -16,7 +16,7 @@ import binascii
 import struct
 from typing import Callable, List, NamedTuple, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.our_table import ENTRIES, ENTRY, HEADER, alike, gpt_header
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.our_table import ENTRIES, ENTRY, HEADER, alike, entry_sectors, gpt_header
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import TABLE_HEAD
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB
@@ -51,7 +51,7 @@ def table_writes(read: ReadAt, size: int, logical: int, number: int, end: int, o
     """
     old = _read(read(0, TABLE_HEAD), logical)
     new = _grown(old, size, logical, number, end)
-    taken = _taken(logical)
+    taken = entry_sectors(logical)
     spare, last = 2 + taken, new.last
     if (spare + taken) * logical > MIB:
         raise PlumblineError("with sectors of %d bytes there is no room for the new entries before the first MiB" % logical)
@@ -81,7 +81,7 @@ def table_writes(read: ReadAt, size: int, logical: int, number: int, end: int, o
 def old_backup(read: ReadAt, size: int, logical: int) -> Tuple[int, int]:
     """From which byte to which the backup lies that a larger disk has outgrown; (0, 0) where the backup is in its place."""
     old = _read(read(0, TABLE_HEAD), logical)
-    begin, end = (old.last - _taken(logical)) * logical, (old.last + 1) * logical
+    begin, end = (old.last - entry_sectors(logical)) * logical, (old.last + 1) * logical
     return (begin, end) if old.last != size // logical - 1 else (0, 0)
 
 
@@ -90,7 +90,7 @@ def backup_at(read: ReadAt, size: int, logical: int, at: int) -> Tuple[int, int]
 
     (0, 0) where there is none.
     """
-    old, taken = _read(read(0, TABLE_HEAD), logical), _taken(logical)
+    old, taken = _read(read(0, TABLE_HEAD), logical), entry_sectors(logical)
     end = at + (taken + 1) * logical
     if at % logical or end > size:
         return (0, 0)
@@ -98,11 +98,6 @@ def backup_at(read: ReadAt, size: int, logical: int, at: int) -> Tuple[int, int]
     if not _is_header(header, old.guid, end // logical - 1) and header != bytes(logical):  # a cut may have left the entries alone
         return (0, 0)
     return (at, end) if alike(read(at, taken * logical), old.array.ljust(taken * logical, b"\0"), 1) else (0, 0)
-
-
-def _taken(logical: int) -> int:
-    """Sectors that the entries take."""
-    return -(-ENTRIES * ENTRY // logical)
 
 
 def _read(head: bytes, logical: int) -> _Table:
@@ -118,12 +113,12 @@ def _grown(old: _Table, size: int, logical: int, number: int, end: int) -> _Tabl
     array = bytearray(old.array)
     struct.pack_into("<Q", array, (number - 1) * ENTRY + 40, end // logical - 1)
     last = size // logical - 1
-    return _Table(old.guid, last, (old.usable[0], last - _taken(logical) - 1), bytes(array), 2)
+    return _Table(old.guid, last, (old.usable[0], last - entry_sectors(logical) - 1), bytes(array), 2)
 
 
 def _cleared(old: _Table, new: _Table, logical: int, ours: int) -> List[TableWrite]:
     """The backup that the disk has outgrown is within the new partition, or in its way. It goes when the new one is there."""
-    first, end = old.last - _taken(logical), min(old.last + 1, new.last - _taken(logical))
+    first, end = old.last - entry_sectors(logical), min(old.last + 1, new.last - entry_sectors(logical))
     if old.last >= new.last or first >= end or first * logical < ours:
         return []
     return [TableWrite("zeros over the old backup", first * logical, bytes((end - first) * logical))]
@@ -148,8 +143,8 @@ def _is_header(raw: bytes, guid: bytes, own: int) -> bool:
 
 def _check_places(read: ReadAt, logical: int, old: _Table, number: int, writes: Sequence[TableWrite], blank: Tuple[bytes, ...]) -> None:
     """What is written over behind the first table is blank, or a part of a table of ours: entries in the order that they are in, or a header in its place."""
-    first = (2 + _taken(logical)) * logical
-    array = old.array.ljust(_taken(logical) * logical, b"\0")
+    first = (2 + entry_sectors(logical)) * logical
+    array = old.array.ljust(entry_sectors(logical) * logical, b"\0")
     pieces = [array[at : at + logical] for at in range(0, len(array), logical)]
     for at in sorted({place for write in writes for place in range(write.at, write.at + len(write.data), logical) if place >= first}):
         raw = read(at, logical)
