@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ def grow(harness: Harness, spec: dict[str, Any], *wanted: str) -> None:
 
 
 @pytest.mark.long(minutes=6)
-def test_every_growth_under_commits(bench: Bench, harness: Harness, declared: dict[str, Disk], table: list[Row]) -> None:
+def test_every_growth_under_commits(bench: Bench, harness: Harness, declared: dict[str, Disk], table: list[Row], figure: Callable[..., None]) -> None:
     disks, postgres = [declared[f"grow{number}"] for number in range(4)], Postgres(harness, MOUNT)
     unit = postgres.unit
     harness.build(spec_of(disks[:2], unit, "400MiB")["stacks"])
@@ -81,11 +81,15 @@ def test_every_growth_under_commits(bench: Bench, harness: Harness, declared: di
             rows = ("partition", "extend_vg", "grow_lv", "grow_lv", "grow_filesystem")
             during("a further row of devices", lambda: grow(harness, spec_of(disks, unit, "1500MiB", grow=True, stripes=2), *rows))
             during("none, afterwards", lambda: time.sleep(IDLE_SECONDS))
+        idle, busy = (round(max(row.longest_ms for row in table if row.what.startswith("none") is none)) for none in (True, False))
+        figure("growth", lost_commits=len(postgres.missing(client.last)), stall_ms=busy, baseline_stall_ms=idle)
         assert postgres.missing(client.last) == [] and all(row.commits > 0 for row in table), table
         assert harness.must(f"systemctl show --property MainPID --value {unit}") == pid, "the database was restarted"
         harness.run("systemctl stop lab-pgbench")
         bench.power_cut()
-        assert postgres.is_up(120) and postgres.missing(client.last) == []
+        assert postgres.is_up(120)
+        figure("growth", lost_commits=len(postgres.missing(client.last)))
+        assert postgres.missing(client.last) == []
         size = int(harness.must(f"df --output=size --block-size=1M {MOUNT} | tail -1"))
         assert size > 1350, size
     finally:

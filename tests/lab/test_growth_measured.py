@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from labkit import sweeps
@@ -29,7 +30,7 @@ def rate(harness: Harness, target: str, at: int, size: int) -> float:
 
 
 @pytest.mark.long(minutes=4)
-def test_both_rows_against_their_drives(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> None:
+def test_both_rows_against_their_drives(bench: Bench, harness: Harness, declared: dict[str, Disk], figure: Callable[..., None]) -> None:
     disks = [declared[f"row{number}"] for number in range(4)]
     model = {"model": harness.must(f"cat /sys/block/{disks[0].kernel}/device/model").strip(), "grain": f"{PAGE // KIB}KiB"}
 
@@ -60,4 +61,5 @@ def test_both_rows_against_their_drives(bench: Bench, harness: Harness, declared
         raw = sum(rate(harness, disk.part(), 16 * MIB, 96 * MIB) for disk in legs)
         shares[name] = volume / raw
         print(f"{name} row: {volume / 1e6:.2f} MB/s of {raw / 1e6:.2f} MB/s raw: {shares[name]:.3f}; counters {counted}")
+    figure("growth", old_share=round(shares["old"], 3), new_share=round(shares["new"], 3))
     assert min(shares.values()) > 0.5

@@ -92,7 +92,7 @@ def hold_device(run: Runner, path: str, serial: str, key: str, mark: bytes, resu
         if node.identity.key != key:
             text = "it is another drive now: %s, was %s" % (node.identity.key or "without an identity", key)
             _refuse(path, [Reason("identity", text, "name the drive by a path that stays")])
-        ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
+        ones = deallocated_reads_ones(seen.namespaces.get(devno, {}))
         proof: Dict[str, Any] = {"path": node.path, "size": node.size, "ones_are_blank": ones, "fd": fd}
         found = read_blank_proof.prove_all([dict(proof, tails=(tail_of(mark),) if resumed else ())])[0]
         what = "it is neither blank nor of this run" if resumed else "it is not blank"

@@ -23,7 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import 
 )
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import part_path, partition_guid
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import disk_fields, part_path
 
 _TAKE_IN = "set grow: true on the stack, and it is taken in while it is in use"
 
@@ -35,20 +35,7 @@ def disks_of(plan: StackPlan, seen: Observation) -> list[StandingDisk]:
 
 def _disk(plan: StackPlan, seen: Observation, leg: Leg) -> StandingDisk:
     node = seen.nodes[leg.devno]
-    return StandingDisk(
-        device=node.path,
-        identity=node.identity.key,
-        test_identity=node.identity.test,
-        serial=node.identity.serial,
-        model=node.identity.model,
-        diskseq=node.diskseq,
-        size_bytes=node.size,
-        logical_bytes=leg.geometry.logical_bytes,
-        guid=leg.entry.guid if leg.entry else partition_guid(plan.spec.name, node.identity.key, leg.index),
-        start_bytes=leg.start,
-        length_bytes=leg.size if leg.grows else 0,
-        full_proof=plan.spec.blank_proof == "full",
-    )
+    return StandingDisk(**disk_fields(plan, node, leg), length_bytes=leg.size if leg.grows else 0)
 
 
 def leg_path(plan: StackPlan, seen: Observation, leg: Leg) -> str:

@@ -27,7 +27,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model impo
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse, refuse_rebuild
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.reserves import keep_standing
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Volume
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import part_path, partition_guid
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import disk_fields, part_path
 
 _MAX_EXTENTS = (1 << 32) - 1  # of a PV (lvm2, lib/metadata/pv.h: pe_count)
 
@@ -90,23 +90,13 @@ def plan_partitions(plan: StackPlan, seen: Observation) -> None:
             continue
         starts = [] if leg.entry else _inner_starts(plan, leg)
         device = PartitionDevice(
-            device=node.path,
-            identity=node.identity.key,
-            test_identity=node.identity.test,
-            serial=node.identity.serial,
-            model=node.identity.model,
-            diskseq=node.diskseq,
-            size_bytes=node.size,
-            logical_bytes=leg.geometry.logical_bytes,
-            start_bytes=leg.start,
+            **disk_fields(plan, node, leg),
             length_bytes=leg.size,
             end_bytes=leg.start + leg.size,
             type_guid=TYPE_LVM if spec.grouped else TYPE_LINUX,
-            guid=leg.entry.guid if leg.entry else partition_guid(spec.name, node.identity.key, leg.index),
             name=partition_name(spec.name, leg.index),
             written=leg.entry is not None,
             unfinished=False,
-            full_proof=spec.blank_proof == "full",
             probe_starts=starts,
             discard=spec.discard,
             erase=leg.erase,

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_GUID
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Volume
 
@@ -24,9 +25,29 @@ def filesystem_uuid(stack: str, volume: str, keys: Sequence[str]) -> str:
     return str(uuid.uuid5(_NAMESPACE, "filesystem/%s/%s/%s" % (stack, volume, "|".join(sorted(keys)))))
 
 
+def _guid(leg: Leg, stack: str, key: str) -> str:
+    return leg.entry.guid if leg.entry else partition_guid(stack, key, leg.index)
+
+
 def part_path(leg: Leg, stack: str, key: str) -> str:
-    guid = leg.entry.guid if leg.entry else partition_guid(stack, key, leg.index)
-    return BY_GUID + guid.lower()
+    return BY_GUID + _guid(leg, stack, key).lower()
+
+
+def disk_fields(plan: StackPlan, node: Node, leg: Leg) -> dict[str, Any]:
+    """What a step has of a disk, so that the module finds it again and knows it from another that came in its place."""
+    return {
+        "device": node.path,
+        "identity": node.identity.key,
+        "test_identity": node.identity.test,
+        "serial": node.identity.serial,
+        "model": node.identity.model,
+        "diskseq": node.diskseq,
+        "size_bytes": node.size,
+        "logical_bytes": leg.geometry.logical_bytes,
+        "start_bytes": leg.start,
+        "guid": _guid(leg, plan.spec.name, node.identity.key),
+        "full_proof": plan.spec.blank_proof == "full",
+    }
 
 
 def place_volumes(plan: StackPlan, seen: Observation) -> list[PlannedVolume]:

@@ -129,7 +129,7 @@ def _reader(fd: int) -> ReadAt:
 
 
 def _reads_ones(seen: Observation, node: Node) -> bool:
-    return deallocated_reads_ones(int(seen.namespaces.get(node.devno, {}).get("dlfeat", 0)))
+    return deallocated_reads_ones(seen.namespaces.get(node.devno, {}))
 
 
 def _prove(seen: Observation, growing: Sequence[_Growing]) -> None:

@@ -40,7 +40,7 @@ def is_unfinished(ends: Ends, device: Mapping[str, Any], ones: bool = False) -> 
 
 def can_be_finished(seen: Observation, devno: str, device: Mapping[str, Any]) -> bool:
     """The same of a device that was observed."""
-    ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
+    ones = deallocated_reads_ones(seen.namespaces.get(devno, {}))
     return is_unfinished(seen.ends.get(devno, Ends()), device, ones)
 
 

@@ -205,7 +205,7 @@ def _proof_job(seen: Observation, device: Mapping[str, Any], fd: int) -> Dict[st
         "path": device["device"],
         "size": seen.nodes[devno].size,
         "full": device["full_proof"],
-        "ones_are_blank": deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0))),
+        "ones_are_blank": deallocated_reads_ones(seen.namespaces.get(devno, {})),
         "starts": device["probe_starts"],
         "fd": fd,
         "between": unfinished_table.between(seen.ends[devno]) if device["unfinished"] and devno in seen.ends else None,

@@ -151,7 +151,7 @@ def _of_ours(seen: Observation, targets: Sequence[str], ask: Questions) -> List[
     for devno in targets:
         if not is_all_ours(seen.tables.get(devno)):
             continue
-        ones = deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0)))
+        ones = deallocated_reads_ones(seen.namespaces.get(devno, {}))
         for node in seen.tree(devno):
             if node.devno not in seen.faults:
                 more = {"full": ask.full_proof, "ones_are_blank": ones, "starts": copies_of_all(node.size), "tails": tails}
@@ -197,7 +197,7 @@ def _of_disks(seen: Observation, targets: Sequence[str], ask: Questions) -> List
             {
                 "path": seen.nodes[devno].path,
                 "size": seen.nodes[devno].size,
-                "ones_are_blank": deallocated_reads_ones(int(seen.namespaces.get(devno, {}).get("dlfeat", 0))),
+                "ones_are_blank": deallocated_reads_ones(seen.namespaces.get(devno, {})),
             },
         )
         for devno in candidates

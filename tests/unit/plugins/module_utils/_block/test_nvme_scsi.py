@@ -90,7 +90,7 @@ def test_better_format_unknown(formats):
 
 @pytest.mark.parametrize("dlfeat", range(32))
 def test_deallocated_reads_ones(dlfeat):
-    assert nvme.deallocated_reads_ones(dlfeat) is (dlfeat % 8 == 2)
+    assert nvme.deallocated_reads_ones({"dlfeat": dlfeat}) is (dlfeat % 8 == 2)
 
 
 # --- SCSI ------------------------------------------------------------------------------------------
