@@ -83,7 +83,7 @@ def modules_of(collection: Path) -> list[str]:
 def published(collection: Path) -> list[str]:
     """What the built collection has, at its top. The tests are not in it: ruff and mypy look at them."""
     ignored = yaml.safe_load((collection / "galaxy.yml").read_text(encoding="utf-8"))["build_ignore"]
-    return sorted(path.name for path in collection.iterdir() if not any(fnmatch.fnmatch(path.name, pattern) for pattern in ignored))
+    return sorted(path.name + "/" * path.is_dir() for path in collection.iterdir() if not any(fnmatch.fnmatch(path.name, pattern) for pattern in ignored))
 
 
 def scenarios_of(root: Path) -> list[str]:
