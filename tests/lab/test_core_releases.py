@@ -56,6 +56,7 @@ def test_check_mode(bench: Bench, disks: dict[str, Disk], installed: Path) -> No
         assert_planned(controller(installed, *words, ANSIBLE_CONFIG=str(bench_files / "ansible.cfg")))
 
 
+@pytest.mark.long(minutes=3)
 def test_the_newest_in_the_guest(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
     """The controller runs on the database host itself, with that host's Python."""
     version = harness.must("python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'").strip()

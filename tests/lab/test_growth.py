@@ -95,7 +95,7 @@ def drives_of(kind: str, bench: Bench, harness: Harness, declared: dict[str, Dis
         yield drives.disks, drives.resize
 
 
-@pytest.mark.parametrize("kind", everyday(DRIVES, "4Kn", "NVMe"))
+@pytest.mark.parametrize("kind", everyday(DRIVES, "NVMe", minutes=1.5))
 def test_larger_devices(bench: Bench, harness: Harness, declared: dict[str, Disk], kind: str) -> None:
     with drives_of(kind, bench, harness, declared) as (disks, resize):
         spec = spec_of(disks)
