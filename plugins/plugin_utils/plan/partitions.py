@@ -24,7 +24,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes.volume_rules import known_bytes
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import plan_grown_partitions
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, StackPlan
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse, refuse_rebuild
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device, refuse, refuse_rebuild
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.reserves import keep_standing
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Volume
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import disk_fields, part_path
@@ -154,6 +154,9 @@ def _check_partition(plan: StackPlan, seen: Observation, leg: Leg, node: Node) -
             "start %d (phase %d)" % (leg.entry.start, phase),
             "phase %d of %s" % (wanted, human(leg.geometry.grain_bytes)),
         )
+    elif leg.entry.start + leg.entry.size > node.size:
+        text = "partition '%s' on %s ends %s behind the end of the disk [damaged]: the disk is smaller than it was; write nothing, and bring back its size"
+        plan.refuse(text, leg.entry.name, name_device(seen, leg.devno), human(leg.entry.start + leg.entry.size - node.size))
     elif leg.entry.size > leg.size:
         refuse_rebuild(
             plan,

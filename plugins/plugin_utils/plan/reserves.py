@@ -90,13 +90,24 @@ def keep_standing(plan: StackPlan, seen: Observation) -> None:
                 leg.spare = 0 if leg.fault else max(leg.size - leg.entry.size, 0)  # without a reserve that is known nothing is taken in
                 if leg.spare and plan.spec.grow:
                     continue
-                leg.size = leg.entry.size if leg.spare or plan.spec.goal else leg.size
+                shrank = _shrank(plan, seen, leg)
+                leg.size = leg.entry.size if leg.spare or plan.spec.goal or shrank else leg.size
             elif lengths and plan.spec.laid.striped and (plan.spec.goal or min(lengths) < leg.size) and not plan.spec.grow:
                 leg.size = min(lengths)
             node = seen.nodes[leg.devno]
             if not leg.entry and leg.start + leg.size > node.size - MIB:
                 text = "device %s of %s is too small for the partition of %s that the other legs have"
                 raise PlumblineError(text % (node.name, human(node.size), human(leg.size)))
+
+
+def _shrank(plan: StackPlan, seen: Observation, leg: Leg) -> bool:
+    """Whether a disk is smaller than the one that its table was made for. Where its partition is whole, it is the reserve that is smaller."""
+    table, node = seen.tables.get(leg.devno), seen.nodes[leg.devno]
+    if not table or not leg.entry or table.made_for <= node.size or leg.entry.start + leg.entry.size > node.size:
+        return False
+    left = human(node.size - leg.entry.start - leg.entry.size)
+    plan.warn("%s shrank from %s to %s, and its reserve to %s; find out why", name_device(seen, leg.devno), human(table.made_for), human(node.size), left)
+    return True
 
 
 def judge_reserves(plan: StackPlan, seen: Observation) -> None:

@@ -53,6 +53,23 @@ def test_without_the_word_it_is_a_warning():
     assert "pgdata: device nvme0n1 (SER0000) grew from 100 GiB to 150 GiB; set grow: true on the stack, and it is taken in while it is in use" in plan.warnings
 
 
+@pytest.mark.parametrize("grow", [False, True])
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(95 * GIB, ""), (90 * GIB - MIB, "ends 1 MiB behind the end of the disk [damaged]"), (60 * GIB, "ends 30 GiB behind")],
+    ids=["within the reserve", "by its end", "below the partition"],
+)
+def test_a_device_that_shrank_is_never_written_to(grow, size, words):
+    """As an array of somebody's controller, or a volume of a SAN, that was made smaller. The partition is there, or its end is gone."""
+    host = built()
+    for devno in disks(host):
+        host.resize(devno, size)
+    plan = make_plan(spec(host, grow=grow), host.seen)
+    assert plan.steps == [] and bool(plan.refusals) == bool(words)
+    assert all(words in reason and "rebuilt" not in reason for reason in plan.refusals)
+    assert words or [text for text in plan.warnings if "shrank from 100 GiB to 95 GiB, and its reserve to 5 GiB" in text]
+
+
 @pytest.mark.parametrize("reserve, kept", [("10%", 15 * GIB), ("5GiB", 5 * GIB), ("0%", MIB)])
 def test_with_the_word_every_layer_grows_and_the_reserve_is_kept(reserve, kept):
     host = built(reserve=reserve)
