@@ -99,6 +99,9 @@ class Table(NamedTuple):
     spare: Tuple[TableEntry, ...] = ()
 
 
+UNFINISHED = "unfinished filesystem"  # the use of a signature: mkfs was cut off
+
+
 class Signature(NamedTuple):
     """Something that libblkid recognised: its type (``xfs``), what for (``filesystem``) and at which byte."""
 

@@ -91,9 +91,9 @@ def logical_volume_step(
     return {"action": "logical_volume", "stack": stack, "vg": stack, "lv": volume, **shape, "unfinished": unfinished, "summary": summary}
 
 
-def filesystem_step(stack: str, volume: str, device: str, fstype: str, options: str, identifier: str, summary: str) -> Step:
-    """For community.general.filesystem; *options* are those of mkfs."""
-    made = {"device": device, "fstype": fstype, "options": options, "uuid": identifier}
+def filesystem_step(stack: str, volume: str, device: str, fstype: str, options: str, identifier: str, summary: str, unfinished: bool = False) -> Step:
+    """For community.general.filesystem; *options* are those of mkfs. *unfinished*: an mkfs of ours was cut off, and what it left is made anew."""
+    made = {"device": device, "fstype": fstype, "options": options, "uuid": identifier, "force": unfinished}
     return {"action": "filesystem", "stack": stack, "volume": volume, **made, "summary": summary}
 
 

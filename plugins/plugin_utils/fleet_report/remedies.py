@@ -83,6 +83,7 @@ RULES: Mapping[str, Rule] = {
     "legs_disagree": Rule("alignment", "layers", "Look at the layers below it one by one: what they begin at does not fit together."),
     "stripe_grain": Rule("alignment", "stripe", "Copy the data away, build the volume anew with another stripe size, and copy it back."),
     "ext4_stride": Rule("alignment", "stride", "tune2fs -E stride=…,stripe_width=… sets both, and moves no data."),
+    "xfs_sunit": Rule("alignment", "stripe", "Copy the data away, make the filesystem anew, and copy it back; a mount with sunit= helps only new files."),
     "closed": Rule("alignment", "open", "Open or assemble it, and read the host again; open nothing that another host may use."),
     "not_followed": Rule("alignment", "measure", "Nothing can be proven by addresses here: measure the volume, by offset_sweep or throughput."),
     "table_backup": Rule("alignment", "backup", "Write the backup of the table anew, after a look at the first one with sfdisk --verify."),
@@ -118,6 +119,10 @@ RULES: Mapping[str, Rule] = {
     "ext4_stripe": Rule("durability", "stripe", "Remount with the stripe of the superblock, or leave it out of the options."),
     "ext4_reserved": Rule("durability", "root", "Give root's part of the blocks back with tune2fs -m 0."),
     "ext4_on_error": Rule("durability", "error", "Say in the spec what an error is to do, or set it back with tune2fs -e."),
+    "xfs_errors": Rule("durability", "xfs_repair", "Make a copy if you can, unmount it, and run xfs_repair; the kernel's log says what was found."),
+    "xfs_cut_off": Rule("durability", "device", "Write nothing, run no xfs_repair, and bring back the device's whole size first."),
+    "xfs_smaller": Rule("durability", "xfs_growfs", "Run xfs_growfs when you want the space; no data is at risk."),
+    "xfs_noalign": Rule("durability", "noalign", "Take noalign, sunit and swidth out of the options, unmount it, and mount it again."),
     "accepted": Rule("durability", "accepted", "Nothing has to be done: somebody accepted it."),
     # spec, host, record
     "reserve": Rule("steady_state", "reserve", "Give the drive the reserve when the stack is next built, or ask less of it."),

@@ -54,7 +54,7 @@ def _inodes(steps: Sequence[Result], stacks: Sequence[Stack]) -> float:
     parts = {step.get("stack"): max(device.get("length_bytes", 0) for device in step["devices"]) for step in steps if step.get("devices")}
     for step in steps:
         key = (step.get("stack", ""), step.get("volume", ""))
-        if step["action"] == "filesystem" and key in volumes and not volumes[key].lazy_init:
+        if step["action"] == "filesystem" and key in volumes and not volumes[key].lazy_init and "lazy_init" in volumes[key].kind.keys:
             made += sizes.get(key, parts.get(key[0], 0)) * _INODE / (volumes[key].bytes_per_inode or _INODE_SHARE)
     return made
 

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import Making
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import filesystem_step
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import plan_grown_filesystem
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.lvm import TOO_SMALL
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse_contents, refuse_rebuild
 
@@ -24,16 +26,24 @@ def plan_filesystems(plan: StackPlan, seen: Observation) -> None:
             if not plan.refusals:
                 plan_grown_filesystem(plan, seen, planned, found, planned.size or planned.legs[0].size)
             continue
+        begun = planned.uuid if planned.uuid in seen.making else ""
         if node:
-            reasons = volume_rules.volume_content_reasons(seen, node, volume.name, volume.kind, planned.uuid if planned.uuid in seen.making else "")
+            reasons = volume_rules.volume_content_reasons(seen, node, volume.name, volume.kind, begun)
             refuse_contents(plan, seen, planned.legs, reasons)
         made = Making(
             volume.label, planned.uuid, planned.stride, planned.stripe_width, volume.lazy_init, volume.bytes_per_inode,
-            all(leg.discards for leg in planned.legs),
+            all(leg.discards for leg in planned.legs), planned.size or planned.legs[0].size, plan.grain,
         )  # fmt: skip
         kind = volume.kind
+        fault = kind.making_fault(made, volume.mount_options)
+        if fault:
+            plan.refuse("volume '%s': %s", volume.name, fault)
+        least = kind.least(planned.stride, planned.stripe_width)
+        if made.size < least and not spec.grouped:
+            plan.refuse(TOO_SMALL, volume.name, human(made.size), kind.too_small, human(least))
+        unfinished = bool(node) and volume_rules.carries_on(seen, node, begun)
         summary = "%s '%s' on %s, %s" % (kind.name, volume.label, planned.device, ", ".join(kind.shape(planned.stride, planned.stripe_width)))
-        plan.steps.append(filesystem_step(spec.name, volume.name, planned.device, kind.name, kind.mkfs_options(made), planned.uuid, summary))
+        plan.steps.append(filesystem_step(spec.name, volume.name, planned.device, kind.name, kind.mkfs_options(made), planned.uuid, summary, unfinished))
 
 
 def _check_made(plan: StackPlan, planned: PlannedVolume, found: Filesystem) -> None:
@@ -50,7 +60,8 @@ def _check_made(plan: StackPlan, planned: PlannedVolume, found: Filesystem) -> N
 
 def _check_state(plan: StackPlan, seen: Observation, planned: PlannedVolume, found: Filesystem, node: Node) -> None:
     asked, kind = planned.spec.mount_options, FILESYSTEMS[found.kind]
-    live = seen.in_force.get(node.devno, ()) if not any(option.startswith("stripe=") for option in asked) else ()
+    mounted = next((mount.options for mount in seen.mounted(node.devno)), ())
+    live = seen.in_force.get(node.devno, mounted) if not any(option.startswith("stripe=") for option in asked) else ()
     size = min(node.size, found.blocks * found.block)  # that it is smaller than its device is a step
     for change in kind.changes(found, size) + kind.made_otherwise(found, asked) + kind.mounted_otherwise(found, live):
         (plan.refuse if change.bad else plan.warn)("the filesystem of volume '%s': %s; wanted %s", planned.name, change.found, change.wanted)

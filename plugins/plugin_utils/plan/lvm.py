@@ -22,6 +22,8 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions impo
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import refuse_contents, refuse_rebuild
 
+TOO_SMALL = "volume '%s' would have %s, %s; wanted at least %s"
+
 
 def plan_group(plan: StackPlan, seen: Observation) -> None:
     spec = plan.spec
@@ -86,13 +88,13 @@ def plan_volumes(plan: StackPlan, seen: Observation) -> None:
     spec, unit = plan.spec, plan.extent * plan.width
     total, free = sum(row_units(plan, seen)), free_units(plan, seen)
     wanted = {volume.name: volume_units(plan, volume, total) for volume in spec.volumes}
+    least = {planned.name: planned.spec.kind.least(planned.stride, planned.stripe_width) for planned in plan.volumes}
     for volume in spec.volumes:
         comes_to = wanted[volume.name] * unit
         if not comes_to:
             plan.refuse("volume '%s' would be smaller than one extent of %s on each leg", volume.name, human(plan.extent))
-        elif comes_to < volume.kind.smallest:
-            text = "volume '%s' would have %s, %s; wanted at least %s"
-            plan.refuse(text, volume.name, human(comes_to), volume.kind.too_small, human(volume.kind.smallest))
+        elif comes_to < least[volume.name]:
+            plan.refuse(TOO_SMALL, volume.name, human(comes_to), volume.kind.too_small, human(least[volume.name]))
     if sum(wanted.values()) > total:
         rows = ", ".join("%s %s" % (name, human(count * unit)) for name, count in wanted.items())
         plan.refuse("the volumes want more than there is: %s; the VG has %s", rows, human(total * unit))

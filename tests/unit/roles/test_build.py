@@ -25,7 +25,9 @@ STEPS = {
         "action": "logical_volume", "vg": "pgdata", "lv": "data", "size_bytes": 1 << 30, "stripes": 1, "stripe_bytes": 0, "pvs": [], "unfinished": False,
         "summary": "LV",
     },
-    "filesystem": {"action": "filesystem", "device": "/dev/pgdata/data", "fstype": "ext4", "options": "-b 4096", "uuid": "u", "summary": "ext4"},
+    "filesystem": {
+        "action": "filesystem", "device": "/dev/pgdata/data", "fstype": "ext4", "options": "-b 4096", "uuid": "u", "force": False, "summary": "ext4",
+    },
     "mount": {"action": "mount", "mounts": [], "drop_ins": {}, "enable_fstrim_timer": False, "accepted": [], "summary": "mount"},
 }  # fmt: skip
 STEPS["unfinished"] = dict(STEPS["volume"], unfinished=True)

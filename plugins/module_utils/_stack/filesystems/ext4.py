@@ -109,6 +109,7 @@ class Ext4(FilesystemKind):
     types = ("ext4", "ext3", "ext2")
     tool = "mkfs.ext4"
     package = "e2fsprogs"
+    grower = "resize2fs"
     smallest = 8 * MIB  # mke2fs makes no journal in less than 2,048 blocks, and says so only in passing (e2fsprogs, ext2fs_default_journal_size())
     too_small = "in which ext4 has no room for a journal"
     longest_label = 16
@@ -199,14 +200,7 @@ class Ext4(FilesystemKind):
         if found.faulty:
             wanted = "a check, by e2fsck -f while it is unmounted, and a look at the kernel's log"
             changes.append(Change("ext4_errors", True, "the kernel has found errors in it", wanted))
-        lacking = size - found.blocks * found.block
-        if lacking < 0:
-            text = "it is %s larger than what it stands on: its end is cut off"
-            changes.append(Change("ext4_cut_off", True, text % human(-lacking), "the whole device; write nothing, and bring back what is missing"))
-        elif self.room(found, size) - found.blocks * found.block >= MIB:
-            text = "it is %s smaller than what it stands on"
-            changes.append(Change("ext4_smaller", False, text % human(lacking), "all of it, by resize2fs, which a mounted one takes as well"))
-        return changes
+        return changes + self.size_changes(found, size)
 
     def growth_limit(self, found: Filesystem) -> str:
         if not found.growable:
@@ -216,7 +210,7 @@ class Ext4(FilesystemKind):
         return "by what it has reserved for the table of its groups (resize_inode); beyond that the kernel would convert it (meta_bg), for good"
 
     def grow_argv(self, device: str, mount: str, blocks: int) -> List[str]:
-        return ["resize2fs", device, str(blocks)]
+        return [self.grower, device, str(blocks)]
 
     def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
         changes = []

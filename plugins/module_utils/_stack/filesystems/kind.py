@@ -9,12 +9,16 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache import durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import MountOptions
 
 
 class Making(NamedTuple):
-    """A filesystem that is to be made. *stride* and *stripe_width* in its blocks. *discarded*: the device was discarded under the same plan."""
+    """A filesystem that is to be made. *stride* and *stripe_width* in its blocks. *discarded*: the device was discarded under the same plan.
+
+    *size* of the device, and *grain* of the flash below, in bytes.
+    """
 
     label: str
     uuid: str
@@ -23,6 +27,8 @@ class Making(NamedTuple):
     lazy_init: bool = False
     bytes_per_inode: int = 0
     discarded: bool = False
+    size: int = 0
+    grain: int = 0
 
 
 class Change(NamedTuple):
@@ -42,6 +48,8 @@ class FilesystemKind:
     types: Tuple[str, ...] = ()  # the names that its mounts may have
     tool = ""  # makes it
     package = ""  # of Debian, Fedora and SUSE, with the tool
+    grower = ""  # makes a mounted one larger
+    settles = 0  # seconds within which the superblock on the device says what was changed through the mount
     block = 4096  # bytes; what it is made with, always
     smallest = 0  # bytes of a volume
     too_small = ""  # why not less
@@ -76,6 +84,14 @@ class FilesystemKind:
         """Read a superblock; None where there is none."""
         raise NotImplementedError
 
+    def copy(self, raw: bytes) -> Optional[Filesystem]:
+        """As parse(), for a copy of the superblock."""
+        return self.parse(raw)
+
+    def unfinished(self, _raw: bytes) -> Optional[Signature]:
+        """What a superblock says whose filesystem was not made to the end; None where such a one does not exist."""
+        return None
+
     def mark(self, at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
         """The mark of a superblock in what *at* has of a device, where a filesystem would begin at byte *base*; None where the marks of all formats do."""
         raise NotImplementedError
@@ -83,6 +99,14 @@ class FilesystemKind:
     def copies(self, size: int) -> List[int]:
         """Where copies of the superblock lie on *size* bytes, as we make it."""
         raise NotImplementedError
+
+    def least(self, _stride: int, _stripe_width: int) -> int:
+        """Bytes of the smallest volume with these stripes, in its blocks."""
+        return self.smallest
+
+    def making_fault(self, _made: Making, _options: Sequence[str]) -> str:
+        """Why it could not be made so, or not be mounted with these options; empty where it can."""
+        return ""
 
     def mkfs_options(self, made: Making) -> str:
         """The options of the tool that makes it."""
@@ -113,6 +137,18 @@ class FilesystemKind:
     def changes(self, found: Filesystem, size: int) -> List[Change]:
         """What is wrong with it on a device of *size* bytes, whoever made it."""
         raise NotImplementedError
+
+    def size_changes(self, found: Filesystem, size: int) -> List[Change]:
+        """Of changes(): another size than that of its device."""
+        lacking = size - found.blocks * found.block
+        if lacking < 0:
+            text = "it is %s larger than what it stands on: its end is cut off"
+            wanted = "the whole device; write nothing, and bring back what is missing"
+            return [Change(self.name + "_cut_off", True, text % human(-lacking), wanted)]
+        if self.room(found, size) - found.blocks * found.block < MIB:
+            return []
+        text = "it is %s smaller than what it stands on"
+        return [Change(self.name + "_smaller", False, text % human(lacking), "all of it, by %s, which a mounted one takes as well" % self.grower)]
 
     def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
         """What somebody changed since we made it. *options*: those that it is to be mounted with."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from typing import Dict, List, Optional
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.xfs import XFS
 
-FILESYSTEMS: Dict[str, FilesystemKind] = {kind.name: kind for kind in (EXT4,)}
+FILESYSTEMS: Dict[str, FilesystemKind] = {kind.name: kind for kind in (EXT4, XFS)}
 DEFAULT = EXT4.name
 # Layers whose findings say nothing of where the data begins.
 DURABILITY = ("write_cache", "mount", *FILESYSTEMS, "raid")
@@ -18,6 +19,11 @@ DURABILITY = ("write_cache", "mount", *FILESYSTEMS, "raid")
 def kind_of_mount(fstype: str) -> Optional[FilesystemKind]:
     """The kind of a mount, by the name that the kernel or fstab gives it; None for one that is not known here."""
     return next((kind for kind in FILESYSTEMS.values() if fstype in kind.types), None)
+
+
+def kind_of_family(family: str) -> Optional[FilesystemKind]:
+    """The kind of a signature; None for one that is not known here."""
+    return next((kind for kind in FILESYSTEMS.values() if kind.family == family), None)
 
 
 def copies_of_all(size: int) -> List[int]:
@@ -33,6 +39,11 @@ def parse_any(raw: bytes) -> Optional[Filesystem]:
         if found:
             return found
     return None
+
+
+def unfinished_any(raw: bytes) -> Optional[Signature]:
+    """What an mkfs that was cut off has left in the first bytes of a device, of whatever kind."""
+    return next(filter(None, (kind.unfinished(raw[kind.superblock[0] : sum(kind.superblock)]) for kind in FILESYSTEMS.values())), None)
 
 
 HEAD_BYTES = max(sum(kind.superblock) for kind in FILESYSTEMS.values())  # of a device, with the superblock of any kind

@@ -7,6 +7,7 @@ What all filesystems take stands here. What one takes beside stands with its kin
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import nearest
@@ -60,7 +61,7 @@ class MountOptions(NamedTuple):
     how an option with any number begins → what takes it back. *brings*: an option → those that the kernel adds because of it. *uncertain*: how options
     begin of which a line of fstab alone does not tell what is shown. *modes*: options of which one always holds, the default first. *by_no_remount*:
     options beside these that no remount changes; one with a value by how it begins, "name=". *examples*, *needs*: for a trial of each option, a value of
-    it and what it cannot do without.
+    it and what it cannot do without. *defaults*: what is shown for one of *by_no_remount* that nobody asked for; empty where that cannot be told.
     """
 
     filesystem: str
@@ -81,6 +82,7 @@ class MountOptions(NamedTuple):
     by_no_remount: Tuple[str, ...]
     examples: Mapping[str, str]
     needs: Mapping[str, str]
+    defaults: Mapping[str, str] = MappingProxyType({})
 
     @property
     def unmount_first(self) -> str:
@@ -158,8 +160,9 @@ class MountOptions(NamedTuple):
             mode = [next((option for option in reversed(options) if option in self.modes), self.modes[0]) for options in (live, wanted)]
             found = [(mode[0], mode[1])] if mode[0] != mode[1] else []
         for option in self.by_no_remount:
-            words = [next((one for one in reversed(options) if _is(one, option)), "no " + option.rstrip("=")) for options in (live, wanted)]
-            if words[0] != words[1]:
+            without = self.defaults.get(option, "no " + option.rstrip("="))
+            words = [next((one for one in reversed(options) if _is(one, option)), without) for options in (live, wanted)]
+            if words[0] != words[1] and all(words):
                 found.append((words[0], words[1]))
         return found
 

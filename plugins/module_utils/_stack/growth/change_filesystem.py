@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Callable, Mapping
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
@@ -33,6 +34,10 @@ def grow_filesystem(run: Runner, seen: Observation, step: Mapping[str, Any], loo
     must_succeed(run(kind.grow_argv(node.path, mounts[0].target, wanted // found.block)), "%s could not be grown" % what)
     must_succeed(run(["sync", "--file-system", mounts[0].target]), "%s could not be synchronised" % what)
     after = look().filesystems.get(devno)
+    settled = time.monotonic() + kind.settles
+    while after and after.blocks * after.block != wanted and time.monotonic() < settled:
+        time.sleep(2)
+        after = look().filesystems.get(devno)
     if not after or after.blocks * after.block != wanted or (after.stride, after.stripe_width) != (found.stride, found.stripe_width):
         had = "%d bytes" % (after.blocks * after.block) if after else "no superblock"
         raise PlumblineError("%s has %s after it was grown; wanted %d bytes, and its stripes as they were" % (what, had, wanted))

@@ -8,6 +8,7 @@ import os
 import re
 from typing import List, Sequence
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, xfs_superblock
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_UUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import read_json, write_json
@@ -34,12 +35,23 @@ def note_making(begun: Sequence[str], done: Sequence[str]) -> None:
 
 
 def forget_made(uuids: Sequence[str] = ()) -> None:
-    """Forget of the filesystems that were about to be made these, and those to which udev has a link: their superblock, which is written last, is there.
+    """Forget of the filesystems that were about to be made these, and those to which udev has a link and whose superblock says that they stand.
 
     Whoever fails behind mkfs does not read back. A record that stayed would pass for leave to make one of them anew, should its superblock be lost.
     """
     with contextlib.suppress(PlumblineError):
-        note_making([], [*uuids, *(one for one in load_making() if os.path.exists(BY_UUID + one))])
+        note_making([], [*uuids, *(one for one in load_making() if _stands(one))])
+
+
+def _stands(identifier: str) -> bool:
+    """Whether a filesystem was made to the end: ext4's superblock is written last, and that of XFS says so itself."""
+    path = BY_UUID + identifier
+    if not os.path.exists(path):
+        return False
+    try:
+        return not xfs_superblock.was_cut_off(block_device.read_head(path, xfs_superblock.LENGTH))
+    except OSError:
+        return True  # the safe side: without a record nothing is made anew
 
 
 def load_marks() -> List[bytes]:

@@ -8,14 +8,20 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, read_blank_proof, read_device_users, signatures, tool_output
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import partition_start
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, Ends, Node, Observation, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, BlankProof, Ends, Node, Observation, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.load_mark import tail_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_all_ours
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS, HEAD_BYTES, copies_of_all, parse_any
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import (
+    FILESYSTEMS,
+    HEAD_BYTES,
+    copies_of_all,
+    parse_any,
+    unfinished_any,
+)
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun, keep_erasures
 
 _PV_HEADERS = 8192  # of a PV: its label in the second sector, the header of its metadata in the sector at byte 4,096 (lvm2, label.h and layout.h)
@@ -37,12 +43,14 @@ def read_filesystems(seen: Observation, targets: Sequence[str]) -> None:
         except OSError as fault:
             seen.faults.setdefault(devno, "the first sectors could not be read: %s" % (fault.strerror or fault))
             continue
-        found = parse_any(raw)
+        found, begun = parse_any(raw), unfinished_any(raw)
         if found and seen.mounted(devno) and FILESYSTEMS[found.kind].cached:
             with contextlib.suppress(OSError):
                 found = parse_any(block_device.read_cached_head(node.path, HEAD_BYTES)) or found
         if found:
             seen.filesystems[devno] = found
+        elif begun:
+            seen.signatures[devno] = [begun]
 
 
 def read_signatures(run: Runner, seen: Observation, targets: Sequence[str]) -> None:
@@ -51,7 +59,7 @@ def read_signatures(run: Runner, seen: Observation, targets: Sequence[str]) -> N
     for target in targets:
         for node in seen.tree(target):
             known = node.devno in seen.filesystems or seen.pv(node.devno) or is_all_ours(seen.tables.get(node.devno)) or seen.children(node.devno)
-            if not known and node.devno not in asked and node.devno not in seen.faults and node.kind != "other":
+            if not known and not _is_unfinished(seen, node) and node.devno not in asked and node.devno not in seen.faults and node.kind != "other":
                 asked.append(node.devno)
     if asked and "wipefs" in seen.tools:
         _probe(run, seen, asked)
@@ -78,7 +86,7 @@ def read_claims(seen: Observation, targets: Sequence[str]) -> None:
     A table of ours whose partition the kernel does not show may have been cut off, so that its device is looked at as well.
     """
     strangers = [devno for devno in targets if not is_all_ours(seen.tables.get(devno)) or not seen.children(devno)]
-    empty = {node.devno: devno for devno in targets if devno not in strangers for node in seen.tree(devno) if _is_empty(seen, node) or _is_unused(seen, node)}
+    empty = {node.devno: devno for devno in targets if devno not in strangers for node in seen.tree(devno) if _may_be_written(seen, node)}
     if not strangers and not empty:
         return
     for devno in dict.fromkeys([*strangers, *empty, *empty.values()]):
@@ -96,6 +104,16 @@ def _is_empty(seen: Observation, node: Node) -> bool:
     """Whether nothing is known to be on a partition or a volume, so that the next step would write to it: a raw use of it leaves no signature."""
     devno = node.devno
     return not (seen.children(devno) or seen.pv(devno) or devno in seen.filesystems or seen.signatures.get(devno) or seen.mounted(devno))
+
+
+def _is_unfinished(seen: Observation, node: Node) -> bool:
+    """Whether an mkfs was cut off there."""
+    return any(one.usage == UNFINISHED for one in seen.signatures.get(node.devno, []))
+
+
+def _may_be_written(seen: Observation, node: Node) -> bool:
+    """Whether a step could write to it as it is, so that what speaks against that has to be known."""
+    return _is_empty(seen, node) or _is_unused(seen, node) or _is_unfinished(seen, node)
 
 
 def _is_unused(seen: Observation, node: Node) -> bool:
@@ -129,7 +147,7 @@ def _read_backups(seen: Observation, node: Node) -> None:
         with contextlib.suppress(OSError):  # the blank proof reads these places as well, and tells
             places = [(at, 4096) for at in kind.copies(node.size // 4096 * 4096)]
             for at, raw in block_device.read_pieces(node.path, places) if places else ():
-                found = kind.parse(raw[: kind.superblock[1]])
+                found = kind.copy(raw[: kind.superblock[1]])
                 if found and found.block == kind.block and found.blocks:
                     seen.marks[node.devno].append(Signature(kind.family, "backup superblock", at, found.uuid, found.label))
 

@@ -82,7 +82,7 @@ def view(seen: Observation, devno: str) -> View:
     for one in members:
         findings += _judge_followed(seen, one) + _judge_devices(seen, one) + _judge_redundancy(seen, one) + _judge_stripe(seen, one)
     if made:
-        findings += _judge_stripes(seen, top, made) + _judge_state(top, made, seen.in_force.get(devno, ()))
+        findings += _judge_stripes(seen, top, made) + _judge_state(top, made, seen.in_force.get(devno, mounts[0].options if mounts else ()))
     findings += [one for member in members for one in judge_trim_path(seen, member, mounts[0] if mounts and member == devno else None)]
     durability, accepted = judge_durability(seen, devno, mounts[0] if mounts else None)
     blind = tuple(title_of(node) for one in members for node in not_followed(seen, one))

@@ -7,11 +7,12 @@ from typing import List
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.guards import guard_backing, guard_open, reasons_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.lost_data import blank_reasons
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import our_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import kind_of_family
 
 _LEFT_ALONE = "it is left alone; look at it, and wipe it by your own tools if nothing on it is needed"
 _GUIDE = "the guide on getting data back has all steps"
@@ -54,21 +55,37 @@ def volume_content_reasons(seen: Observation, node: Node, volume: str, kind: Fil
     another superblock.
     """
     who = "volume '%s' (%s)" % (volume, node.path)
-    what = ", ".join(signature.text for signature in seen.signatures.get(node.devno, []))
+    marks = seen.signatures.get(node.devno, [])
+    backups = [mark for mark in seen.marks.get(node.devno, []) if mark.usage == "backup superblock"]
+    others = [mark for mark in backups if mark.uuid != begun]
+    there = next(filter(None, (kind_of_family(mark.type) for mark in [*marks, *others])), kind)
+    restore = "%s; %s" % (there.restore % node.path, _GUIDE)
+    mounted = [Reason("damaged", "%s is mounted on %s, and its superblock is gone" % (who, mount.target), restore) for mount in seen.mounted(node.devno)]
+    if carries_on(seen, node, begun) and not others:
+        return mounted or _unclaimed_reasons(seen, node)
+    what = ", ".join(signature.text for signature in marks)
+    if what and all(mark.type == there.family and mark.offset == 0 for mark in marks) and node.devno not in seen.faults and not seen.children(node.devno):
+        found = "a filesystem that was not made to the end, or the copy of a superblock" if marks[0].usage == UNFINISHED else "no superblock that is sound"
+        text = "%s carries %s: %s" % (who, what, found)
+        return mounted or [Reason("damaged", text, "where it holds data: %s; where nothing on it is needed: wipe it by your own tools" % restore)]
     if node.devno in seen.faults:
         what = seen.faults[node.devno]
     if seen.children(node.devno) or seen.pv(node.devno):
         what = what or "another layer (%s)" % ", ".join(child.title or child.name for child in seen.children(node.devno))
     if what:
         return [Reason("signature", "%s carries %s" % (who, what), _LEFT_ALONE)]
-    restore = "%s; %s" % (kind.restore % node.path, _GUIDE)
-    mounted = ["%s is mounted on %s, and its superblock is gone" % (who, mount.target) for mount in seen.mounted(node.devno)]
-    reasons = [Reason("damaged", text, restore) for text in mounted] or _unclaimed_reasons(seen, node)
-    others = [mark for mark in seen.marks.get(node.devno, []) if mark.usage == "backup superblock" and mark.uuid != begun]
+    reasons = mounted or _unclaimed_reasons(seen, node)
     proof = seen.proofs.get(node.devno)
     if begun and not others and proof and (not proof.faults or proof.data_at >= sum(kind.superblock)):
         return reasons
     return reasons or blank_reasons(seen, node, who, restore)
+
+
+def carries_on(seen: Observation, node: Node, begun: str) -> bool:
+    """Whether what a volume holds is what an mkfs of ours has left that was cut off, by the host's record (*begun*) and its own superblock."""
+    marks = seen.signatures.get(node.devno, [])
+    alone = len(marks) == 1 and not seen.children(node.devno) and not seen.pv(node.devno) and node.devno not in seen.faults
+    return bool(begun) and alone and (marks[0].usage, marks[0].uuid) == (UNFINISHED, begun)
 
 
 def free_reasons(seen: Observation, node: Node) -> List[Reason]:

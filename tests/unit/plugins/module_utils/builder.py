@@ -37,7 +37,7 @@ NOW = "2026-03-01T12:00:00Z"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 FIXTURES = os.path.join(os.path.dirname(__file__), "..", "..", "fixtures")
 BLANK = BlankProof(128 * MIB, 1024)
-TOOLS = {name: "/usr/sbin/" + name for name in ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mount", "udevadm")}
+TOOLS = {name: "/usr/sbin/" + name for name in ("lvm", "dmsetup", "wipefs", "sfdisk", "mkfs.ext4", "mkfs.xfs", "mount", "udevadm")}
 
 
 def fixture(name):
@@ -299,6 +299,15 @@ class Host:
         else:
             vg, lv = step["device"].split("/")[2:]
             devno = self.seen.lv_node(vg, lv).devno
+        if step["fstype"] == "xfs":
+            su, sw, agsize = (int(re.search(name + r"=(\d+)", step["options"]).group(1)) for name in ("su", "sw", "agsize"))
+            blocks = self.seen.nodes[devno].size // 4096
+            self.seen.signatures.pop(devno, None)
+            self.seen.filesystems[devno] = Filesystem(
+                "xfs", step["uuid"], words["L"], 4096, blocks, su // 4096, su // 4096 * sw, 64, family="xfs", growable=1 << 60, group=agsize,
+                least_group=16 * MIB,
+            )  # fmt: skip
+            return
         self.ext4(devno, words["L"], int(words["stride"]), int(words["stripe_width"]), words["U"], int(words["b"]))
 
     def _do_mount(self, step):

@@ -295,7 +295,7 @@ def test_other_label_is_a_warning():
 @pytest.mark.parametrize(
     "fill, what",
     [
-        (lambda h, d: h.seen.signatures.update({d: [Signature("xfs", "filesystem", 0)]}), "xfs filesystem at byte 0"),
+        (lambda h, d: h.seen.signatures.update({d: [Signature("btrfs", "filesystem", 65600)]}), "btrfs filesystem at byte 65600"),
         (
             lambda h, d: h.seen.faults.update({d: "the first sectors could not be read: Input/output error"}),
             "the first sectors could not be read: Input/output error",

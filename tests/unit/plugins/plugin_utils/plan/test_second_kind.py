@@ -112,7 +112,7 @@ def test_a_volume_of_another_kind_is_planned():
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"filesystem": "zfs"}, "filesystem: 'zfs' is not known; wanted one of ext4, other"),
+        ({"filesystem": "zfs"}, "filesystem: 'zfs' is not known (did you mean 'xfs'?); wanted one of ext4, xfs, other"),
         ({"label": "thirteen-long"}, "(other keeps 12 bytes)"),
         ({"filesystem": "ext4", "mount_options": ["fast"]}, "'fast' is no mount option that is known here"),
         ({"mount_options": ["data=ordered"]}, "'data=ordered' is no mount option that is known here"),

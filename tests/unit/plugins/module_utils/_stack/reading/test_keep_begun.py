@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import fixture, sparse_file
 
 
 @pytest.fixture
@@ -40,3 +43,13 @@ def test_a_record_that_says_nothing(place, text):
     (place / "kept").mkdir()
     (place / "kept" / "making.json").write_text(text)
     assert keep_begun.load_making() == []
+
+
+def test_an_xfs_that_was_not_made_to_the_end_stays_recorded(place):
+    """udev has a link to it as soon as mkfs has written the first superblock."""
+    row = json.loads(fixture("xfs.json"))["ours"][2]
+    keep_begun.note_making(["cut", "whole"], [])
+    for name, raw in (("cut", row["copy"]), ("whole", row["superblock"])):
+        sparse_file(place, 1 << 20, (0, bytes.fromhex(raw)), name=name)
+    keep_begun.forget_made()
+    assert keep_begun.load_making() == ["cut"]

@@ -416,15 +416,29 @@ def test_a_mount_that_the_next_boot_makes_otherwise(line, live, text):
 
 
 def test_other_filesystems_are_not_taken_for_ext4():
-    """XFS and vfat show other words than fstab has, and know nothing of a journaling mode; barriers are barriers."""
+    """btrfs and vfat show other words than fstab has, and know nothing of a journaling mode; barriers are barriers."""
     host = pair()
     devno = mounted(host)
     host.seen.filesystems.clear()
-    host.seen.mounts = [mount._replace(fstype="xfs", options=("rw", "relatime", "attr2", "inode64")) for mount in host.seen.mounts]
-    host.seen.fstab = [FstabEntry("UUID=x", "/data01", "xfs", ("noatime", "logbufs=8"), 0, 0)]
+    host.seen.mounts = [mount._replace(fstype="btrfs", options=("rw", "relatime", "ssd", "subvol=/")) for mount in host.seen.mounts]
+    host.seen.fstab = [FstabEntry("UUID=x", "/data01", "btrfs", ("noatime", "ssd"), 0, 0)]
     assert found(host, devno) == []
     host.seen.mounts = [mount._replace(options=("rw", "nobarrier")) for mount in host.seen.mounts]
     assert [(level, layer) for level, layer, _name, _text in found(host, devno)] == [("error", "mount")]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("noatime,logbufs=8", []), ("relatime,logbufs=8", ["the mount has noatime"]), ("noatime,discard", ["fstab has discard"])]
+)
+def test_the_next_mount_of_an_xfs(line, words):
+    host = pair()
+    devno = mounted(host)
+    host.seen.filesystems.clear()
+    shown = ("rw", "noatime", "attr2", "inode64", "logbufs=8", "logbsize=32k", "sunit=128", "swidth=256", "noquota")
+    host.seen.mounts = [mount._replace(fstype="xfs", options=shown) for mount in host.seen.mounts]
+    host.seen.fstab = [FstabEntry("UUID=x", "/data01", "xfs", tuple(line.split(",")), 0, 0)]
+    texts = [text for _level, _layer, _name, text in found(host, devno)]
+    assert len(texts) == len(words) and all(word in text for word, text in zip(words, texts))
 
 
 # --- what was accepted is shown in every later run ---------------------------------------------------

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The superblock of XFS, by its bytes. Pure.
+
+It stands below the kinds of filesystems since what a cut mkfs has left is asked for where no kind is known.
+Sources: Linux, fs/xfs/libxfs/xfs_format.h (struct xfs_dsb), xfs_cksum.h; xfsprogs, mkfs/xfs_mkfs.c.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from typing import Dict, List, Optional
+
+LENGTH = 4096  # with the sectors that are read here
+NEEDS_REPAIR = 0x10  # of the incompatible features
+_NO_ROOT = (1 << 64) - 1  # the number of the root directory, as long as mkfs has not made it
+
+
+def in_progress(raw: bytes) -> bool:
+    """Whether mkfs is said to be at work. The last write of mkfs takes it back in the first superblock, and nobody does in the copies."""
+    return raw[126:127] not in (b"", b"\0")
+
+
+def was_cut_off(raw: bytes) -> bool:
+    """Whether an mkfs that was cut off has left this: there is no root directory yet. A copy that somebody put in the first place may have one."""
+    return in_progress(raw) and fields_of(raw) is not None and struct.unpack_from(">Q", raw, 56)[0] == _NO_ROOT
+
+
+def uuid_of(raw: bytes) -> str:
+    return str(uuid.UUID(bytes=raw[32:48]))
+
+
+def label_of(raw: bytes) -> str:
+    return raw[108:120].split(b"\0")[0].decode("utf-8", "replace")
+
+
+def fields_of(raw: bytes) -> Optional[Dict[str, int]]:
+    """What a superblock holds; None where there is none, or its checksum is wrong, or its sector is larger than what was read."""
+    if len(raw) < 512 or raw[:4] != b"XFSB":
+        return None
+    names = ("block", "blocks", "group", "groups", "version", "sector", "unit", "width", "ro_compat", "incompat")
+    places = ((">I", 4), (">Q", 8), (">I", 84), (">I", 88), (">H", 100), (">H", 102), (">I", 184), (">I", 188), (">I", 212), (">I", 216))
+    found = {name: struct.unpack_from(form, raw, at)[0] for name, (form, at) in zip(names, places)}
+    powers = all(512 <= found[name] <= 65536 and not found[name] & (found[name] - 1) for name in ("block", "sector"))
+    if not powers or not found["group"] or not found["groups"] or not 0 < found["blocks"] <= found["group"] * found["groups"]:
+        return None
+    version = found["version"] & 0xF
+    if version < 5:  # which has no checksum, and no features in these places
+        return {**found, "ro_compat": 0, "incompat": 0} if version == 4 else None
+    sector = raw[: found["sector"]]
+    if len(sector) < found["sector"] or crc32c(sector[:224] + bytes(4) + sector[228:]) != struct.unpack_from("<I", raw, 224)[0]:
+        return None
+    return found
+
+
+def _table() -> List[int]:
+    table = []
+    for byte in range(256):
+        value = byte
+        for _bit in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_CRC_TABLE = _table()
+
+
+def crc32c(data: bytes) -> int:
+    """Castagnoli's checksum, RFC 3720."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = _CRC_TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF

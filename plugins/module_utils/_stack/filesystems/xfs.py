@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""XFS, as it is made, recognised, mounted and judged here. Pure.
+
+Sources: Linux, fs/xfs/libxfs/xfs_format.h (struct xfs_dsb), xfs_sb.c; fs/xfs/xfs_super.c (options); Documentation/admin-guide/xfs.rst;
+xfsprogs, mkfs/xfs_mkfs.c (calc_default_ag_geometry(), align_ag_geometry()); xfs(5), mkfs.xfs(8), xfs_repair(8).
+"""
+
+from __future__ import annotations
+
+import struct
+from math import gcd
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import xfs_superblock
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Filesystem, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import GIB, KIB, MIB, TIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import Change, FilesystemKind, Making
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import (
+    VFS_CANNOT_HOLD,
+    VFS_FLAGS,
+    VFS_OPPOSITES,
+    VFS_SETTINGS,
+    VFS_SILENT,
+    VFS_VALUES,
+    MountOptions,
+)
+
+_RO_COMPAT = {0x1: "finobt", 0x2: "rmapbt", 0x4: "reflink", 0x8: "inobtcount"}
+_INCOMPAT = {0x1: "ftype", 0x2: "sparse", 0x4: "meta_uuid", 0x8: "bigtime", 0x20: "nrext64"}
+_GONE = "the kernel does not mount so (any more)"
+_SPELLED = "write %s, which is what the kernel shows of it"
+_FLAGS = "discard filestreams gqnoenforce grpid grpquota largeio pqnoenforce prjquota swalloc uqnoenforce usrquota wsync".split()  # shown as given
+# Sizes as the kernel shows them: in KiB.
+_SIZES = "|".join("%dk" % (1 << bit) for bit in range(2, 21))
+
+OPTIONS = MountOptions(
+    filesystem="xfs",
+    profiles={"default": ("noatime",)},
+    flags=(VFS_FLAGS - {"sync", "i_version"}) | frozenset(_FLAGS) | frozenset("inode32 inode64 nodiscard nogrpid nolargeio noquota".split()),
+    values={
+        **VFS_VALUES,
+        "allocsize": (_SIZES, "a power of two from 4k to 1048576k, in k"),
+        "logbsize": ("32k|64k|128k|256k", "32k, 64k, 128k or 256k"),
+        "logbufs": ("[2-8]", "2 to 8"),
+    },
+    cannot_hold={
+        **VFS_CANNOT_HOLD,
+        **dict.fromkeys(
+            "acl barrier commit data delaylog errors i_version noacl noattr2 nobarrier nodelalloc nodelaylog osyncisdsync user_xattr".split(), _GONE
+        ),
+        **dict.fromkeys(("attr2", "ikeep", "noikeep"), "later kernels know it no more, and would not mount the volume"),
+        **dict.fromkeys(("sunit", "swidth"), "it would change the superblock for good; the stripes are those that the filesystem was made with"),
+        "noalign": "the stripes that the filesystem was made with would not count",
+        "norecovery": "the volume would be mounted without its log, read-only, and what the log has would not be seen",
+        "nouuid": "a copy of the volume could be mounted in its place",
+        "sync": "it sets wsync as well, which no remount takes back; a database syncs what it has to",
+        "quota": _SPELLED % "usrquota",
+        "uquota": _SPELLED % "usrquota",
+        "gquota": _SPELLED % "grpquota",
+        "pquota": _SPELLED % "prjquota",
+        "uqnoquota": _SPELLED % "noquota",
+        "bsdgroups": _SPELLED % "grpid",
+        "sysvgroups": _SPELLED % "nogrpid",
+        **dict.fromkeys(("logdev", "rtdev"), "the volume has no further device"),
+    },
+    settings={**VFS_SETTINGS, **dict.fromkeys(("inode32", "inode64"), "inode")},
+    alone={
+        "noquota": ("gqnoenforce", "grpquota", "pqnoenforce", "prjquota", "uqnoenforce", "usrquota"),
+        "usrquota": ("uqnoenforce",),
+        "grpquota": ("gqnoenforce",),
+        "prjquota": ("pqnoenforce",),
+    },
+    shown={},
+    silent=VFS_SILENT | frozenset("nodiscard nogrpid nolargeio".split()),
+    silent_starts=(),
+    # A remount says 0 to all options and changes these alone: ro and rw, those of all filesystems, and how wide the numbers of inodes are.
+    opposites={**VFS_OPPOSITES, **dict.fromkeys(_FLAGS, ""), "inode32": "inode64"},
+    numbers={},
+    brings={},
+    uncertain=(),
+    modes=(),
+    by_no_remount=(*_FLAGS, "allocsize=", "logbsize=", "logbufs="),
+    examples={"allocsize": "1024k", "logbsize": "64k", "logbufs": "4"},
+    needs={},
+    # Shown of every mount: logbufs is 8, and logbsize follows from the log's stripe unit.
+    defaults={"logbufs=": "logbufs=8", "logbsize=": ""},
+)
+
+
+class Xfs(FilesystemKind):
+    family = "xfs"
+    name = "xfs"
+    types = ("xfs",)
+    tool = "mkfs.xfs"
+    package = "xfsprogs"
+    grower = "xfs_growfs"
+    smallest = 300 * MIB
+    too_small = "in which mkfs.xfs makes no log of 64 MiB"
+    longest_label = 12
+    largest_stripe = 512 * MIB
+    stripe_bits = "mkfs.xfs makes no stripe width of 2 GiB or more"
+    passno = 0  # fsck.xfs does nothing; the mount replays the log
+    superblock = (0, 4096)
+    settles = 90  # of what a mount changes, the log has the superblock first; the kernel writes it to its place within 30 seconds
+    stripe_rule = "xfs_sunit"
+    shape_words = "sunit and swidth"
+    new_uuid = "xfs_admin -U generate"
+    set_label = "xfs_admin -L, while it is unmounted"
+    restore = (
+        "unmount it; where no more than its first 64 KiB are lost, xfs_repair %s brings the superblock back; where more is lost it does not, and writes "
+        "all the same: make a copy of the device first, and never use xfs_repair -L"
+    )
+    without_journal = ("norecovery",)
+    options = OPTIONS
+    sector = 4096  # also where the drives take 512 bytes: nothing that it writes by itself is smaller than a page of the flash's mapping
+
+    def default_option(self, option: str) -> str:
+        return "a mount without '%s'" % option
+
+    def parse(self, raw: bytes) -> Optional[Filesystem]:
+        """The primary superblock of a filesystem that was made to the end."""
+        return self.copy(raw) if not xfs_superblock.in_progress(raw) else None
+
+    def copy(self, raw: bytes) -> Optional[Filesystem]:
+        """A superblock, the primary one or a copy: copies keep for ever that mkfs was at work."""
+        found = xfs_superblock.fields_of(raw)
+        if not found:
+            return None
+        block, blocks, group, unit, width = (found[key] for key in ("block", "blocks", "group", "unit", "width"))
+        features = [name for bit, name in sorted(_INCOMPAT.items()) if found["incompat"] & bit]
+        features += [name for bit, name in sorted(_RO_COMPAT.items()) if found["ro_compat"] & bit]
+        return Filesystem(
+            kind=self.name,
+            family=self.family,
+            uuid=xfs_superblock.uuid_of(raw),
+            label=xfs_superblock.label_of(raw),
+            block=block,
+            blocks=blocks,
+            stride=unit,
+            stripe_width=width,
+            inodes=struct.unpack_from(">Q", raw, 128)[0],
+            features=tuple(features),
+            faulty=bool(found["incompat"] & xfs_superblock.NEEDS_REPAIR),
+            growable=EIB // (group * block) * group * block,
+            group=group * block,
+            least_group=_LEAST_AG,
+        )
+
+    def unfinished(self, raw: bytes) -> Optional[Signature]:
+        if not xfs_superblock.was_cut_off(raw):
+            return None
+        return Signature(self.family, UNFINISHED, 0, xfs_superblock.uuid_of(raw), xfs_superblock.label_of(raw))
+
+    def mark(self, at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
+        return None
+
+    def copies(self, size: int) -> List[int]:
+        """The starts of the first eight allocation groups, as mkfs.xfs lays them out by itself and as we do, for stripes up to 1 MiB on up to 64 legs."""
+        blocks, places = size // self.block, set()
+        for shift in range(9):
+            stride = 1 << shift
+            near = [-(-blocks // count // stride) * stride for count in (4, _count(blocks, 2))]
+            groups = {ag + more for ag in near for more in (-stride, 0, stride)} | {_ag_blocks(blocks, stride, legs) for legs in range(1, 65)}
+            groups.add(_MOST_AG // (stride * self.block) * stride)
+            places |= {number * ag * self.block for ag in groups if ag > 0 for number in range(1, 8)}
+        return sorted(place for place in places if place + self.superblock[1] <= size)
+
+    def least(self, stride: int, stripe_width: int) -> int:
+        """Groups in each of which a log of 64 MiB finds room, as many as mkfs.xfs makes of so little."""
+        legs = max(stripe_width // stride, 1)
+        return max(self.smallest, _count(0, legs) * _coprime(-(-_LOG_ROOM // (stride * self.block)), legs) * stride * self.block)
+
+    def making_fault(self, made: Making, options: Sequence[str]) -> str:
+        width = made.stripe_width * self.block
+        if width >= 2 * GIB:
+            return "its stripe width would be %s, and mkfs.xfs makes none of 2 GiB or more; wanted a smaller stripe_size, or fewer stripes" % human(width)
+        size = next((int(option[len("logbsize=") : -1]) * KIB for option in options if option.startswith("logbsize=")), 0)
+        if 0 < size < log_unit(made.grain):
+            return "'logbsize=%dk' is below the stripe unit of its log, %s, and the kernel does not mount so" % (size // KIB, human(log_unit(made.grain)))
+        return ""
+
+    def mkfs_options(self, made: Making) -> str:
+        """The log's stripe unit is the grain: each commit is rounded up to it, and mkfs.xfs itself takes the whole stripe."""
+        legs = max(made.stripe_width // made.stride, 1)
+        group = _ag_blocks(made.size // self.block, made.stride, legs) * self.block
+        options = "-b size=%d -s size=%d -m uuid=%s -L %s" % (self.block, self.sector, made.uuid, made.label)
+        options += " -d su=%d,sw=%d,agsize=%d -l su=%d" % (made.stride * self.block, legs, group, log_unit(made.grain))
+        return options + (" -K" if made.discarded else "")  # it would discard again what is discarded
+
+    def shape(self, stride: int, stripe_width: int) -> Tuple[str, ...]:
+        return "sunit %d" % stride, "swidth %d" % stripe_width
+
+    def facts(self, found: Filesystem) -> Dict[str, Any]:
+        return {"block_size": found.block, "stride": found.stride, "stripe_width": found.stripe_width}
+
+    def growth_limit(self, found: Filesystem) -> str:
+        return "XFS is grown to 1 EiB at most here"
+
+    def grow_argv(self, device: str, mount: str, blocks: int) -> List[str]:
+        return [self.grower, "-D", str(blocks), mount]
+
+    def changes(self, found: Filesystem, size: int) -> List[Change]:
+        changes = []
+        if found.faulty:
+            wanted = "a check, by xfs_repair while it is unmounted, and a look at the kernel's log"
+            changes.append(Change("xfs_errors", True, "it says itself that it needs a repair", wanted))
+        return changes + self.size_changes(found, size)
+
+    def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
+        return []
+
+    def mounted_otherwise(self, found: Filesystem, live: Sequence[str]) -> List[Change]:
+        """A mount that allocates by other stripes than its superblock says. The kernel shows them in sectors of 512 bytes, and none where there are none."""
+        if "inode64" not in live and "inode32" not in live:  # not the options of a mounted XFS
+            return []
+        shown = [next((option[len(word) :] for option in live if option.startswith(word)), "0") for word in ("sunit=", "swidth=")]
+        wanted = [str(blocks * found.block // 512) for blocks in (found.stride, found.stripe_width)]
+        if shown == wanted:
+            return []
+        text = "it is mounted with sunit=%s,swidth=%s, and its superblock says %s and %s" % (*shown, *wanted)
+        return [Change("xfs_noalign", False, text, "a mount without noalign, sunit and swidth: unmount it, and mount it again")]
+
+
+EIB = 1 << 60
+_LEAST_AG = 16 * MIB  # mkfs.xfs leaves out a last group that would be smaller (XFS_AG_MIN_BYTES)
+_MOST_AG = TIB - 1  # bytes (XFS_AG_MAX_BYTES)
+_LOG_ROOM = 65 * MIB  # of a group: a log of 64 MiB, which is the least, and what stands before it
+_LARGEST_LOG_UNIT = 256 * KIB
+
+
+def log_unit(grain: int) -> int:
+    """The stripe unit of the log in bytes: the grain, or the largest power of two that divides it."""
+    return min(max(grain & -grain, Xfs.block), _LARGEST_LOG_UNIT)
+
+
+def _count(blocks: int, legs: int) -> int:
+    """Allocation groups, by mkfs.xfs's own rule of the size: 4 on one leg; on several 8, above 8 GiB 16, above 512 GiB 32."""
+    size = blocks * Xfs.block
+    return 4 if legs == 1 else 32 if size > 512 * GIB else 16 if size > 8 * GIB else 8
+
+
+def _coprime(number: int, legs: int) -> int:
+    """The next number that has no divisor in common with the legs."""
+    while gcd(number, legs) > 1:
+        number += 1
+    return number
+
+
+def _ag_blocks(blocks: int, stride: int, legs: int) -> int:
+    """Blocks of an allocation group.
+
+    They are whole stripe units, and the number of these has no divisor in common with the legs: so the headers of the groups, which are written much, go
+    round over all legs. mkfs.xfs itself only keeps them from lying on one.
+    """
+    count = _count(blocks, legs)
+    while True:
+        found = _coprime(max(-(-blocks // (count * stride)), 1), legs) * stride
+        if found * Xfs.block <= _MOST_AG or found == stride:
+            return found
+        count += 1
+
+
+XFS = Xfs()

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Volumes on XFS: planned, limited by what it can be made as, carried on where an mkfs was cut off, and never taken for blank."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import read_stacks
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host
+
+
+def stacks_of(host, count=2, more=None, **data):
+    devices = [host.name(devno) for devno, node in host.seen.nodes.items() if node.kind == "disk"]
+    volume = {"name": "data", "size": "40GiB", "mount": "/data", "filesystem": "xfs", **data}
+    return read_stacks([{"name": "pg", "devices": devices, "volumes": [volume, {"name": "wal", "size": "1GiB", "mount": "/wal"}], **(more or {})}])
+
+
+def host_of(count=2, **more):
+    host = Host()
+    host.pair(count, **more)
+    return host
+
+
+def begun(host, **more):
+    """A host whose LVs stand, and what is made on the first."""
+    host.build(stacks_of(host), limit=4)
+    volume = host.seen.lv_node("pg", "data")
+    step = next(step for step in make_plan(stacks_of(host), host.seen).steps if step["action"] == "filesystem" and step["fstype"] == "xfs")
+    host.seen.signatures[volume.devno] = [Signature("xfs", UNFINISHED, 0, step["uuid"], "pg-data")._replace(**more)]
+    host.seen.proofs.pop(volume.devno)
+    return volume.devno, step
+
+
+def test_it_is_planned_beside_ext4():
+    host = host_of()
+    plan = make_plan(stacks_of(host), host.seen)
+    data, wal = [step for step in plan.steps if step["action"] == "filesystem"]
+    assert (data["fstype"], wal["fstype"], data["force"]) == ("xfs", "ext4", False) and "su=65536,sw=2,agsize=" in data["options"] and not plan.refusals
+    assert "-b size=4096 -s size=4096 -m uuid=%s -L pg-data " % data["uuid"] in data["options"] and data["options"].endswith("-l su=4096 -K")
+    (mount,) = [step for step in plan.steps if step["action"] == "mount"]
+    assert [(one["fstype"], one["passno"]) for one in mount["mounts"]] == [("xfs", 0), ("ext4", 2)]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"size": "512MiB"}, "volume 'data' would have 512 MiB, in which mkfs.xfs makes no log of 64 MiB; wanted at least 520.50 MiB"),
+        ({"mount_options": ["logbsize=32k"]}, ""),
+    ],
+)
+def test_what_is_too_small_is_refused(more, words):
+    host = host_of()
+    plan = make_plan(stacks_of(host, **more), host.seen)
+    assert any(words in reason for reason in plan.refusals) if words else plan.refusals == []
+
+
+def test_a_partition_that_is_too_small_is_refused():
+    host = host_of(1, size=400 * MIB)
+    (device,) = [host.name(devno) for devno in host.seen.nodes]
+    stack = {"name": "pg", "devices": [device], "layout": "separate", "reserve": "40%", "volumes": [{"name": "data", "mount": "/data", "filesystem": "xfs"}]}
+    assert any("in which mkfs.xfs makes no log of 64 MiB; wanted at least 300 MiB" in reason for reason in make_plan(read_stacks([stack]), host.seen).refusals)
+
+
+def test_a_stripe_width_that_mkfs_does_not_make():
+    host = host_of(16, size=4096 * GIB)
+    devices = [host.name(devno) for devno in host.seen.nodes]
+    stack = {"name": "pg", "devices": devices, "stripe_size": "128MiB", "extent_size": "128MiB"}
+    plan = make_plan(read_stacks([{**stack, "volumes": [{"name": "data", "mount": "/data", "filesystem": "xfs"}]}]), host.seen)
+    assert ["its stripe width would be 2 GiB" in reason for reason in plan.refusals] == [True]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"mount_profile": "benchmark_2016"}, "'benchmark_2016' is not known; wanted one of default"),
+        ({"mount_options": ["nobarrier"]}, "'nobarrier' is not taken: the kernel does not mount so"),
+        ({"mount_options": ["data=writeback"]}, "'data=writeback' is not taken"),
+        ({"size": "299MiB"}, "299 MiB is too small; wanted at least 300 MiB"),
+        ({"errors": "panic"}, "a filesystem of the kind xfs has no use for it"),
+        ({"lazy_init": True}, "a filesystem of the kind xfs has no use for it"),
+        ({"label": "thirteen-long"}, "(xfs keeps 12 bytes)"),
+    ],
+)
+def test_what_it_does_not_take(more, words):
+    with pytest.raises(PlumblineError) as refused:
+        stacks_of(host_of(), **more)
+    assert words in " ".join([refused.value.msg, *refused.value.reasons])
+
+
+def test_what_stands_is_left_as_it_is():
+    host = host_of()
+    host.build(stacks_of(host))
+    assert make_plan(stacks_of(host), host.seen).steps == []
+
+
+def test_it_grows():
+    host = host_of()
+    host.build(stacks_of(host))
+    (lv, grow) = make_plan(stacks_of(host, size="60GiB"), host.seen).steps
+    assert (lv["action"], grow["action"], grow["fstype"], grow["size_bytes"]) == ("grow_lv", "grow_filesystem", "xfs", 60 * GIB)
+
+
+def test_an_mkfs_of_ours_that_was_cut_off_is_made_anew():
+    host = host_of()
+    devno, step = begun(host)
+    host.seen.making = [step["uuid"]]
+    steps = make_plan(stacks_of(host), host.seen).steps
+    assert [(one["action"], one.get("force")) for one in steps] == [("filesystem", True), ("filesystem", False), ("mount", None)]
+    host.build(stacks_of(host))
+    assert make_plan(stacks_of(host), host.seen).steps == [] and host.seen.filesystems[devno].kind == "xfs"
+
+
+def not_recorded(host, devno, step):
+    host.seen.making = []
+
+
+def recorded_for_another(host, devno, step):
+    host.seen.making = ["11111111-2222-4333-8444-555555555555"]
+
+
+def with_another_superblock(host, devno, step):
+    host.seen.signatures[devno] = [host.seen.signatures[devno][0]._replace(uuid="11111111-2222-4333-8444-555555555555")]
+
+
+def with_copies_of_another(host, devno, step):
+    host.seen.marks[devno] = [Signature("xfs", "backup superblock", 65 * MIB, "11111111-2222-4333-8444-555555555555", "old")]
+
+
+def mounted(host, devno, step):
+    host.mount(devno, "/data")
+
+
+def with_another_signature(host, devno, step):
+    host.seen.signatures[devno].append(Signature("LVM2_member", "raid", 536))
+
+
+@pytest.mark.parametrize("change", [not_recorded, recorded_for_another, with_another_superblock, with_copies_of_another, mounted])
+def test_one_that_may_be_somebody_elses_is_damaged(change):
+    host = host_of()
+    devno, step = begun(host)
+    host.seen.making = [step["uuid"]]
+    change(host, devno, step)
+    plan = make_plan(stacks_of(host), host.seen)
+    assert any("[damaged]" in reason and "xfs_repair /dev/mapper/pg-data" in reason for reason in plan.refusals), plan.refusals
+
+
+def test_another_signature_beside_it_is_left_alone():
+    host = host_of()
+    devno, step = begun(host)
+    host.seen.making = [step["uuid"]]
+    with_another_signature(host, devno, step)
+    assert any("[signature]" in reason for reason in make_plan(stacks_of(host), host.seen).refusals)
+
+
+@pytest.mark.parametrize("wanted", ["xfs", "ext4"])
+def test_the_advice_is_that_of_what_was_there(wanted):
+    """An XFS of which only copies are left, on a volume that is to get another kind."""
+    host = host_of()
+    host.build(stacks_of(host), limit=4)
+    volume = host.seen.lv_node("pg", "data")
+    host.seen.marks[volume.devno] = [Signature("xfs", "backup superblock", 65 * MIB, "u", "pg-data")]
+    (refusal,) = make_plan(stacks_of(host, filesystem=wanted), host.seen).refusals
+    assert "[data]" in refusal and "xfs_repair /dev/mapper/pg-data" in refusal and "e2fsck" not in refusal
+    host.seen.signatures[volume.devno] = [Signature("xfs", "filesystem", 0, "u", "pg-data")]
+    (refusal,) = make_plan(stacks_of(host, filesystem=wanted), host.seen).refusals
+    assert "[damaged]" in refusal and "no superblock that is sound" in refusal and "xfs_repair" in refusal
