@@ -34,7 +34,7 @@ options:
           - V(extend_vg) makes PVs of blank partitions of the stack and adds them to the volume group (C(vgextend)).
           - V(grow_lv) makes a volume larger by extents of the PVs that are named (C(lvextend)).
           - V(refresh_lv) lets the kernel take over what LVM's metadata says of a volume (C(lvchange --refresh)), where a run was ended between the two.
-          - V(grow_filesystem) makes a mounted filesystem as large as its volume (C(resize2fs)).
+          - V(grow_filesystem) makes a mounted filesystem as large as its volume (C(resize2fs), C(xfs_growfs)).
         type: str
         required: true
         choices: [restore_table, grow_partition, grow_pv, extend_vg, refresh_lv, grow_lv, grow_filesystem]

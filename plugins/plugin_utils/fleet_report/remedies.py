@@ -83,7 +83,7 @@ RULES: Mapping[str, Rule] = {
     "legs_disagree": Rule("alignment", "layers", "Look at the layers below it one by one: what they begin at does not fit together."),
     "stripe_grain": Rule("alignment", "stripe", "Copy the data away, build the volume anew with another stripe size, and copy it back."),
     "ext4_stride": Rule("alignment", "stride", "tune2fs -E stride=…,stripe_width=… sets both, and moves no data."),
-    "xfs_sunit": Rule("alignment", "stripe", "Copy the data away, make the filesystem anew, and copy it back; a mount with sunit= helps only new files."),
+    "xfs_sunit": Rule("alignment", "stripe", "Make it anew for the stripe when its files can be copied away; sunit= at a mount helps only new files."),
     "closed": Rule("alignment", "open", "Open or assemble it, and read the host again; open nothing that another host may use."),
     "not_followed": Rule("alignment", "measure", "Nothing can be proven by addresses here: measure the volume, by offset_sweep or throughput."),
     "table_backup": Rule("alignment", "backup", "Write the backup of the table anew, after a look at the first one with sfdisk --verify."),

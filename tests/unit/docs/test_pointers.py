@@ -23,6 +23,7 @@ ELSEWHERE = {
     "util-linux": "gpt_write_disklabel",
     "e2fsprogs": "adjust_fs_info ext2fs_default_journal_size",
     "OpenSSH": "safe_path",
+    "xfsprogs": "align_ag_geometry calc_default_ag_geometry",
 }
 CALLED = re.compile(r"(?<![\w./-])([A-Za-z_][\w.]*)\(\)")
 FILE = re.compile(r"(?<![\w./-])((?:[a-z_]\w*/)*[a-z_]\w*\.py)\b")

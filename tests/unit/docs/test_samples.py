@@ -62,6 +62,7 @@ TOOLS = {
     "util-linux": "blkdiscard blockdev findmnt flock lsblk sfdisk umount wipefs",
     "dmsetup, lvm2": "dmsetup pvcreate vgcfgbackup vgcfgrestore vgchange",
     "e2fsprogs": "dumpe2fs e2fsck",
+    "xfsprogs": "xfs_repair",
     "systemd, udev": "journalctl systemctl udevadm",
     "hdparm, nvme-cli, sdparm": "hdparm nvme sdparm",
     "apt, postgresql-common": "apt pg_createcluster",

@@ -200,7 +200,7 @@ class Ext4(FilesystemKind):
         if found.faulty:
             wanted = "a check, by e2fsck -f while it is unmounted, and a look at the kernel's log"
             changes.append(Change("ext4_errors", True, "the kernel has found errors in it", wanted))
-        return changes + self.size_changes(found, size)
+        return changes + [Change("ext4_cut_off" if bad else "ext4_smaller", bad, *words) for bad, *words in self.other_size(found, size)]
 
     def growth_limit(self, found: Filesystem) -> str:
         if not found.growable:

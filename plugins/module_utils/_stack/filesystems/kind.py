@@ -138,17 +138,17 @@ class FilesystemKind:
         """What is wrong with it on a device of *size* bytes, whoever made it."""
         raise NotImplementedError
 
-    def size_changes(self, found: Filesystem, size: int) -> List[Change]:
-        """Of changes(): another size than that of its device."""
+    def other_size(self, found: Filesystem, size: int) -> List[Tuple[bool, str, str]]:
+        """For changes(): another size than that of its device, as (bad, found, wanted)."""
         lacking = size - found.blocks * found.block
         if lacking < 0:
             text = "it is %s larger than what it stands on: its end is cut off"
             wanted = "the whole device; write nothing, and bring back what is missing"
-            return [Change(self.name + "_cut_off", True, text % human(-lacking), wanted)]
+            return [(True, text % human(-lacking), wanted)]
         if self.room(found, size) - found.blocks * found.block < MIB:
             return []
         text = "it is %s smaller than what it stands on"
-        return [Change(self.name + "_smaller", False, text % human(lacking), "all of it, by %s, which a mounted one takes as well" % self.grower)]
+        return [(False, text % human(lacking), "all of it, by %s, which a mounted one takes as well" % self.grower)]
 
     def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
         """What somebody changed since we made it. *options*: those that it is to be mounted with."""

@@ -204,7 +204,7 @@ class Xfs(FilesystemKind):
         if found.faulty:
             wanted = "a check, by xfs_repair while it is unmounted, and a look at the kernel's log"
             changes.append(Change("xfs_errors", True, "it says itself that it needs a repair", wanted))
-        return changes + self.size_changes(found, size)
+        return changes + [Change("xfs_cut_off" if bad else "xfs_smaller", bad, *words) for bad, *words in self.other_size(found, size)]
 
     def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
         return []
