@@ -107,8 +107,8 @@ class Xfs(FilesystemKind):
     new_uuid = "xfs_admin -U generate"
     set_label = "xfs_admin -L, while it is unmounted"
     restore = (
-        "unmount it; where no more than its first 64 KiB are lost, xfs_repair %s brings the superblock back; where more is lost it does not, and writes "
-        "all the same: make a copy of the device first, and never use xfs_repair -L"
+        "unmount it; where no more than its first 64 KiB are lost, xfs_repair %s brings the superblock back; where more is lost it may fail, and "
+        "writes all the same: make a copy of the device first, and never use xfs_repair -L"
     )
     without_journal = ("norecovery",)
     options = OPTIONS

@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import struct
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, questions, read_device_users
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import Ext4
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.xfs import Xfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import observe, read_contents
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import read_host as observe_host
-from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host, fixture
 
 SIZE = 24 * MIB
 
@@ -163,6 +165,35 @@ def test_the_copies_of_a_superblock_that_is_gone(read, monkeypatch):
     monkeypatch.setattr(Ext4, "copies", lambda kind, size: [8 * MIB, 16 * MIB])
     seen = read((16 * MIB, bytes(block)), prepare=lambda host, disk: host.part(disk, MIB, name="plumbline:pgdata:0"))
     assert [(one.usage, one.offset, one.label) for one in seen.marks["259:1"]] == [("backup superblock", 16 * MIB, "ledgers")]
+
+
+def xfs(name):
+    row = json.loads(fixture("xfs.json"))["ours"][2]
+    return bytes.fromhex(row[name]).ljust(4096, b"\0")
+
+
+def test_an_mkfs_that_was_cut_off_and_its_copies(read, monkeypatch):
+    """Its signature is told without wipefs; who uses the device and which copies there are is looked at, as of what is empty."""
+
+    def prepare(host, disk):
+        host.part(disk, MIB, name="plumbline:pgdata:0")
+        read_contents.read_filesystems(host.seen, [disk])
+        read_contents.read_signatures(lambda argv: pytest.fail("wipefs"), host.seen, [disk])
+
+    monkeypatch.setattr(Xfs, "copies", lambda kind, size: [8 * MIB])
+    seen = read((0, xfs("copy")), (8 * MIB, xfs("copy")), prepare=prepare)
+    assert [(one.type, one.usage, one.label) for one in seen.signatures["259:1"]] == [("xfs", UNFINISHED, "pl-data")]
+    assert ("backup superblock", 8 * MIB) in [(one.usage, one.offset) for one in seen.marks["259:1"]]
+    assert "259:1" not in seen.filesystems and seen.openers.get("259:0") == ["dd (9)"]
+
+
+def test_an_xfs_that_stands(read):
+    def prepare(host, disk):
+        host.part(disk, MIB, name="plumbline:pgdata:0")
+        read_contents.read_filesystems(host.seen, [disk])
+
+    seen = read((0, xfs("superblock")), prepare=prepare)
+    assert (seen.filesystems["259:1"].kind, seen.filesystems["259:1"].label) == ("xfs", "pl-data") and not seen.signatures.get("259:1")
 
 
 def test_why_the_timer_could_not_be_enabled(tmp_path, monkeypatch):
