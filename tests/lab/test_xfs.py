@@ -94,8 +94,7 @@ def test_it_is_made_by_rule(bench: Bench, harness: Harness, declared: dict[str, 
         harness.build(spec["stacks"])
         assert actions(harness, spec) == []
         found = info(harness)
-        (layer,) = [one for one in stack_of(harness)["layers"] if one["kind"] == "filesystem"]
-        facts = layer.get("facts", layer)
+        (facts,) = [one for one in stack_of(harness)["layers"] if one["layer"] == "filesystem"]
         assert (found["sunit"], found["swidth"], found["block"]) == (facts["stride"], facts["stripe_width"], facts["block_size"])
         assert (found["sector"], found["log_unit"] * 4096) == (4096, 4096)
         size = int(harness.must(f"blockdev --getsize64 $(findmnt -no SOURCE {DATA})"))
@@ -114,7 +113,6 @@ def stack_of(harness: Harness) -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.quick("stack_plan")
 def test_below_its_minimum_nothing_is_written(bench: Bench, harness: Harness, legs: list[Disk]) -> None:
     with bench.untouched(*legs):
         for size, more, words in (
