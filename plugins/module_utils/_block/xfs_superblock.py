@@ -13,6 +13,7 @@ from typing import Dict, List, Optional
 
 LENGTH = 4096  # with the sectors that are read here
 NEEDS_REPAIR = 0x10  # of the incompatible features
+_BIG_TIME = 0x8  # of an inode: nanoseconds since 1901
 _NO_ROOT = (1 << 64) - 1  # the number of the root directory, as long as mkfs has not made it
 
 
@@ -24,6 +25,23 @@ def in_progress(raw: bytes) -> bool:
 def was_cut_off(raw: bytes) -> bool:
     """Whether an mkfs that was cut off has left this: there is no root directory yet. A copy that somebody put in the first place may have one."""
     return in_progress(raw) and fields_of(raw) is not None and struct.unpack_from(">Q", raw, 56)[0] == _NO_ROOT
+
+
+def root_of(raw: bytes) -> int:
+    """The byte at which the inode of the root directory begins; -1 where the superblock does not tell. It is in the first group."""
+    root, in_a_block = struct.unpack_from(">Q", raw, 56)[0], struct.unpack_from(">B", raw, 123)[0]
+    block, size = struct.unpack_from(">I", raw, 4)[0], struct.unpack_from(">H", raw, 104)[0]
+    if not 0 < root < 1 << 32 or in_a_block > 8 or size < 256 or size << in_a_block != block:
+        return -1
+    return int((root >> in_a_block) * block + (root & ((1 << in_a_block) - 1)) * size)
+
+
+def born(raw: bytes) -> int:
+    """When an inode was made, in seconds since 1970; 0 where it does not say so. XFS keeps no other time of its birth."""
+    if len(raw) < 160 or raw[:2] != b"IN" or raw[4] < 3:
+        return 0
+    flags, time = struct.unpack_from(">Q", raw, 120)[0], struct.unpack_from(">Q", raw, 144)[0]
+    return int(time // 10**9 - (1 << 31) if flags & _BIG_TIME else time >> 32)
 
 
 def uuid_of(raw: bytes) -> str:

@@ -92,6 +92,14 @@ class FilesystemKind:
         """What a superblock says whose filesystem was not made to the end; None where such a one does not exist."""
         return None
 
+    def birth_place(self, _raw: bytes) -> int:
+        """The byte at which stands when it was made, by its superblock, where that does not say it itself; -1 where it does."""
+        return -1
+
+    def born(self, _raw: bytes) -> int:
+        """When it was made, in seconds since 1970, by what stands at birth_place(); 0 where that is not known."""
+        return 0
+
     def mark(self, at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
         """The mark of a superblock in what *at* has of a device, where a filesystem would begin at byte *base*; None where the marks of all formats do."""
         raise NotImplementedError

@@ -146,6 +146,12 @@ class Xfs(FilesystemKind):
             least_group=_LEAST_AG,
         )
 
+    def birth_place(self, raw: bytes) -> int:
+        return xfs_superblock.root_of(raw)
+
+    def born(self, raw: bytes) -> int:
+        return xfs_superblock.born(raw)
+
     def unfinished(self, raw: bytes) -> Optional[Signature]:
         if not xfs_superblock.was_cut_off(raw):
             return None

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, read_blank_proof, read_device_users, signatures, tool_output
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import partition_start
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, BlankProof, Ends, Node, Observation, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, BlankProof, Ends, Filesystem, Node, Observation, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.load_mark import tail_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_all_ours
@@ -48,9 +48,21 @@ def read_filesystems(seen: Observation, targets: Sequence[str]) -> None:
             with contextlib.suppress(OSError):
                 found = parse_any(block_device.read_cached_head(node.path, HEAD_BYTES)) or found
         if found:
-            seen.filesystems[devno] = found
+            seen.filesystems[devno] = _with_birth(node, raw, found)
         elif begun:
             seen.signatures[devno] = [begun]
+
+
+def _with_birth(node: Node, raw: bytes, found: Filesystem) -> Filesystem:
+    """With the time at which it was made, where that stands elsewhere than in the superblock (*raw*: of the device)."""
+    kind = FILESYSTEMS[found.kind]
+    place = kind.birth_place(raw[kind.superblock[0] : sum(kind.superblock)])
+    if 0 <= place <= node.size - 4096:
+        with contextlib.suppress(OSError):  # a time that is not known lets a proof be measured again
+            low = place // 4096 * 4096
+            ((_at, page),) = block_device.read_pieces(node.path, [(low, 4096)])
+            return found._replace(made=kind.born(page[place - low :]))
+    return found
 
 
 def read_signatures(run: Runner, seen: Observation, targets: Sequence[str]) -> None:

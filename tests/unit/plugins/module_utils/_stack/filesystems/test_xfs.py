@@ -198,3 +198,16 @@ def test_all_that_are_taken_change_as_the_kernel_has_it():
     live = [one.replace("inode64", "inode32") for one in SHOWN]
     assert OPTIONS.drift(("noatime",), live) == ([], ["inode32"]) and OPTIONS.undo(["inode32"]) == ["inode64"]
     assert OPTIONS.contradiction(["inode32", "inode64"]) and OPTIONS.contradiction(["noquota", "usrquota"])
+
+
+def test_its_birth_is_that_of_its_root_directory():
+    """The superblock has no time."""
+    inode = bytes.fromhex(MADE["root"])
+    assert [XFS.birth_place(raw_of(row)) for row in ROWS] == [65536, 65536, 65536, 524288, MIB, 65536, 65536]
+    assert XFS.born(inode) == 1795886467
+    old = bytearray(inode)
+    struct.pack_into(">QII", old, 120, 0, 0, 0)
+    struct.pack_into(">II", old, 144, 1700000000, 5)
+    assert XFS.born(bytes(old)) == 1700000000
+    assert XFS.born(b"XX" + inode[2:]) == XFS.born(inode[:100]) == XFS.born(b"") == 0
+    assert XFS.birth_place(raw_of(ROWS[2], "copy")) == -1, "no root directory yet"

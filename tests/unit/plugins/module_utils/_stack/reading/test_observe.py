@@ -192,8 +192,10 @@ def test_an_xfs_that_stands(read):
         host.part(disk, MIB, name="plumbline:pgdata:0")
         read_contents.read_filesystems(host.seen, [disk])
 
-    seen = read((0, xfs("superblock")), prepare=prepare)
-    assert (seen.filesystems["259:1"].kind, seen.filesystems["259:1"].label) == ("xfs", "pl-data") and not seen.signatures.get("259:1")
+    seen = read((0, xfs("superblock")), (64 * 1024, bytes.fromhex(json.loads(fixture("xfs.json"))["root"])), prepare=prepare)
+    found = seen.filesystems["259:1"]
+    assert (found.kind, found.label, found.made) == ("xfs", "pl-data", 1795886467) and not seen.signatures.get("259:1")
+    assert read((0, xfs("superblock")), prepare=prepare).filesystems["259:1"].made == 0, "its root directory is not where it should be"
 
 
 def test_why_the_timer_could_not_be_enabled(tmp_path, monkeypatch):
