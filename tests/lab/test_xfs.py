@@ -70,7 +70,7 @@ def spec_of(
 def actions(harness: Harness, spec: dict[str, Any]) -> list[str]:
     plan = harness.module("stack_plan", spec)
     assert not plan["failed"], said(plan)
-    assert not plan["warnings"], plan["warnings"]
+    assert not plan.get("warnings"), plan["warnings"]
     return [step["action"] for step in plan["steps"]]
 
 
