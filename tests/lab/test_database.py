@@ -24,10 +24,15 @@ SIMULATED = {
 DISKS = [{"name": f"db{number}", "bus": "scsi", "size": "384MiB", "serial": f"DATABASE{number}", "simulated": SIMULATED} for number in (1, 2)]
 
 
+# What a test is run on beside ext4, which all others of this kind have.
+ON_BOTH = pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
+
+
 @dataclass
 class Row:
     """One line of the table. *lost*: acknowledged rows that are gone; -1: the whole database is."""
 
+    filesystem: str
     drives: str
     acknowledged: int
     lost: int
@@ -38,22 +43,29 @@ class Row:
 def table() -> Iterator[list[Row]]:
     rows: list[Row] = []
     yield rows
-    print(f"\n\n{'drives':10s}{'acknowledged':>14s}{'lost':>8s}{'s':>8s}")
+    print(f"\n\n{'filesystem':12s}{'drives':10s}{'acknowledged':>14s}{'lost':>8s}{'s':>8s}")
     for row in rows:
-        print(f"{row.drives:10s}{row.acknowledged:14d}{'all' if row.lost < 0 else row.lost:>8}{row.seconds:8.0f}")
+        print(f"{row.filesystem:12s}{row.drives:10s}{row.acknowledged:14d}{'all' if row.lost < 0 else row.lost:>8}{row.seconds:8.0f}")
 
 
-def build(harness: Harness, disks: dict[str, Disk], owner: str, unit: str) -> None:
+def build(harness: Harness, disks: dict[str, Disk], owner: str, unit: str, filesystem: str) -> None:
     one = stack(disks.values())
-    one["volumes"] = [{"name": "data", "size": "100%", "mount": MOUNT, "owner": owner, "group": owner, "mode": "0700", "required_by": [unit]}]
+    volume = {"name": "data", "size": "100%", "mount": MOUNT, "owner": owner, "group": owner, "mode": "0700", "required_by": [unit]}
+    one["volumes"] = [{**volume, "filesystem": filesystem}]
     harness.build([one])
 
 
 @pytest.fixture
-def postgres(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> Iterator[Postgres]:
+def filesystem() -> str:
+    """What a test runs on that is not asked to run on both."""
+    return "ext4"
+
+
+@pytest.fixture
+def postgres(bench: Bench, harness: Harness, disks: dict[str, Disk], filesystem: str) -> Iterator[Postgres]:
     """PostgreSQL on a striped pair, with a table that the client keeps and one that pgbench works on."""
     found = Postgres(harness, MOUNT)
-    build(harness, disks, "postgres", found.unit)
+    build(harness, disks, "postgres", found.unit, filesystem)
     try:
         found.create()
         found.sql("create table acknowledged (number integer primary key)")
@@ -66,7 +78,7 @@ def postgres(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> Iterator
         found.remove()
 
 
-def cut_under_load(bench: Bench, postgres: Postgres, lying: bool) -> Row:
+def cut_under_load(bench: Bench, postgres: Postgres, filesystem: str, lying: bool) -> Row:
     """A power cut under pgbench. What was acknowledged outside by then is looked for when the database is up again."""
     began = time.monotonic()
     # What is built is on the flash, whatever the drive says from now on.
@@ -81,7 +93,7 @@ def cut_under_load(bench: Bench, postgres: Postgres, lying: bool) -> Row:
         wait_for_work(client)
         bench.power_cut()
         acknowledged = client.last  # it went on until the machine was gone
-    row = Row("lying" if lying else "honest", acknowledged, -1, 0)
+    row = Row(filesystem, "lying" if lying else "honest", acknowledged, -1, 0)
     if postgres.is_up(120):
         row.lost = len(postgres.missing(acknowledged))
     row.seconds = time.monotonic() - began
@@ -97,16 +109,18 @@ def wait_for_work(client: Acknowledged) -> None:
 
 
 @pytest.mark.long(minutes=3)
+@ON_BOTH
 @pytest.mark.parametrize("turn", [1, 2])
-def test_a_power_cut_loses_no_commit(bench: Bench, postgres: Postgres, table: list[Row], turn: int) -> None:
-    table.append(cut_under_load(bench, postgres, lying=False))
+def test_a_power_cut_loses_no_commit(bench: Bench, postgres: Postgres, filesystem: str, table: list[Row], turn: int) -> None:
+    table.append(cut_under_load(bench, postgres, filesystem, lying=False))
     assert table[-1].acknowledged >= 50 and table[-1].lost == 0, table[-1]
 
 
 @pytest.mark.long(minutes=3)
-def test_drives_that_ignore_flushes_lose_commits(bench: Bench, postgres: Postgres, table: list[Row]) -> None:
+@ON_BOTH
+def test_drives_that_ignore_flushes_lose_commits(bench: Bench, postgres: Postgres, filesystem: str, table: list[Row]) -> None:
     """What shows that the other test could see a loss."""
-    table.append(cut_under_load(bench, postgres, lying=True))
+    table.append(cut_under_load(bench, postgres, filesystem, lying=True))
     assert table[-1].lost != 0, f"nothing was lost: {table[-1]}"
 
 
@@ -127,11 +141,12 @@ def test_steps_under_commits(bench: Bench, postgres: Postgres) -> None:
 
 
 @pytest.mark.long(minutes=3)
-def test_mariadb_starts_and_is_there_after_a_reboot(bench: Bench, harness: Harness, disks: dict[str, Disk]) -> None:
+@ON_BOTH
+def test_mariadb_starts_and_is_there_after_a_reboot(bench: Bench, harness: Harness, disks: dict[str, Disk], filesystem: str) -> None:
     """Debian's MariaDB with its data on a volume of ours, as its own user; after a reboot it is up, and was started behind the mount."""
     settings = "/etc/mysql/mariadb.conf.d/99-plumbline-lab.cnf"
     ask = 'mariadb --batch --skip-column-names --execute "select count(*) from lab.rows_of_it"'
-    build(harness, disks, "mysql", "mariadb.service")
+    build(harness, disks, "mysql", "mariadb.service", filesystem)
     try:
         harness.must(f"printf '[mysqld]\\ndatadir = {MOUNT}/mysql\\n' > {settings}")
         harness.must(f"mariadb-install-db --user=mysql --datadir={MOUNT}/mysql > /dev/null 2>&1", 300)

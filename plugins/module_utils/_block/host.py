@@ -137,6 +137,7 @@ class Filesystem(NamedTuple):
     growable: int = 0  # bytes up to which it grows while it is mounted; 0: it does not
     group: int = 0  # bytes of one of its groups, and the fewest that its last one may have
     least_group: int = 0
+    log_unit: int = 0  # bytes of its log's stripe unit, where it has one
 
 
 class Pv(NamedTuple):

@@ -56,8 +56,8 @@ def fields_of(raw: bytes) -> Optional[Dict[str, int]]:
     """What a superblock holds; None where there is none, or its checksum is wrong, or its sector is larger than what was read."""
     if len(raw) < 512 or raw[:4] != b"XFSB":
         return None
-    names = ("block", "blocks", "group", "groups", "version", "sector", "unit", "width", "ro_compat", "incompat")
-    places = ((">I", 4), (">Q", 8), (">I", 84), (">I", 88), (">H", 100), (">H", 102), (">I", 184), (">I", 188), (">I", 212), (">I", 216))
+    names = ("block", "blocks", "group", "groups", "version", "sector", "unit", "width", "log_unit", "ro_compat", "incompat")
+    places = ((">I", 4), (">Q", 8), (">I", 84), (">I", 88), (">H", 100), (">H", 102), (">I", 184), (">I", 188), (">I", 196), (">I", 212), (">I", 216))
     found = {name: struct.unpack_from(form, raw, at)[0] for name, (form, at) in zip(names, places)}
     powers = all(512 <= found[name] <= 65536 and not found[name] & (found[name] - 1) for name in ("block", "sector"))
     if not powers or not found["group"] or not found["groups"] or not 0 < found["blocks"] <= found["group"] * found["groups"]:

@@ -109,4 +109,4 @@ def check_unchanged(before: Observation, now: Observation, devno: str) -> None:
 def _blank(seen: Observation, devno: str) -> Dict[str, Any]:
     """What reads as blank on a volume, and where the backup superblocks of a filesystem would be."""
     ones = all(deallocated_reads_ones(seen.namespaces.get(disk.devno, {})) for disk in seen.disk_of(devno))
-    return {"ones_are_blank": ones, "starts": copies_of_all(seen.nodes[devno].size)}
+    return {"ones_are_blank": ones, "starts": copies_of_all(seen.nodes[devno].size, keep_begun.load_groups())}

@@ -35,7 +35,7 @@ def plan_filesystems(plan: StackPlan, seen: Observation) -> None:
             all(leg.discards for leg in planned.legs), planned.size or planned.legs[0].size, plan.grain,
         )  # fmt: skip
         kind = volume.kind
-        fault = kind.making_fault(made, volume.mount_options)
+        fault = kind.making_fault(made) or kind.mount_fault(kind.log_unit(plan.grain), volume.mount_options)
         if fault:
             plan.refuse("volume '%s': %s", volume.name, fault)
         least = kind.least(planned.stride, planned.stripe_width)
@@ -65,6 +65,9 @@ def _check_state(plan: StackPlan, seen: Observation, planned: PlannedVolume, fou
     size = min(node.size, found.blocks * found.block)  # that it is smaller than its device is a step
     for change in kind.changes(found, size) + kind.made_otherwise(found, asked) + kind.mounted_otherwise(found, live):
         (plan.refuse if change.bad else plan.warn)("the filesystem of volume '%s': %s; wanted %s", planned.name, change.found, change.wanted)
+    fault = kind.mount_fault(found.log_unit, asked)
+    if fault:
+        plan.refuse("the filesystem of volume '%s': %s", planned.name, fault)
     if node.read_only:
         text = "volume '%s' (%s) is read-only; wanted one that can be written to; lvchange --permission rw, or look at why it is so"
         plan.refuse(text, planned.name, node.path)

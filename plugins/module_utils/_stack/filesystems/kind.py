@@ -49,6 +49,7 @@ class FilesystemKind:
     tool = ""  # makes it
     package = ""  # of Debian, Fedora and SUSE, with the tool
     grower = ""  # makes a mounted one larger
+    copies_by_size = False  # where its copies lie follows from the size that it was made with
     settles = 0  # seconds within which the superblock on the device says what was changed through the mount
     block = 4096  # bytes; what it is made with, always
     smallest = 0  # bytes of a volume
@@ -112,8 +113,16 @@ class FilesystemKind:
         """Bytes of the smallest volume with these stripes, in its blocks."""
         return self.smallest
 
-    def making_fault(self, _made: Making, _options: Sequence[str]) -> str:
-        """Why it could not be made so, or not be mounted with these options; empty where it can."""
+    def making_fault(self, _made: Making) -> str:
+        """Why it could not be made so; empty where it can."""
+        return ""
+
+    def log_unit(self, _grain: int) -> int:
+        """Bytes of the stripe unit that the log of one gets that is made over this grain; 0 where a log has none."""
+        return 0
+
+    def mount_fault(self, _log_unit: int, _options: Sequence[str]) -> str:
+        """Why the kernel would not mount it with these options; empty where it does."""
         return ""
 
     def mkfs_options(self, made: Making) -> str:
@@ -145,6 +154,10 @@ class FilesystemKind:
     def changes(self, found: Filesystem, size: int) -> List[Change]:
         """What is wrong with it on a device of *size* bytes, whoever made it."""
         raise NotImplementedError
+
+    def grain_changes(self, _found: Filesystem, _grain: int) -> List[Change]:
+        """What of it does not suit the flash below, beside its stripes."""
+        return []
 
     def other_size(self, found: Filesystem, size: int) -> List[Tuple[bool, str, str]]:
         """For changes(): another size than that of its device, as (bad, found, wanted)."""

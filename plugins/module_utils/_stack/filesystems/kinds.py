@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
@@ -26,9 +26,15 @@ def kind_of_family(family: str) -> Optional[FilesystemKind]:
     return next((kind for kind in FILESYSTEMS.values() if kind.family == family), None)
 
 
-def copies_of_all(size: int) -> List[int]:
-    """Where copies of a superblock may lie on *size* bytes, of whatever kind."""
-    return sorted({place for kind in FILESYSTEMS.values() for place in kind.copies(size)})
+def copies_of(kind: FilesystemKind, size: int, groups: Sequence[int] = ()) -> List[int]:
+    """Where copies of a superblock may lie on *size* bytes. *groups*: bytes of the groups of filesystems that grew."""
+    grown = {number * group for group in groups for number in range(1, 8)} if kind.copies_by_size else set()
+    return sorted({*kind.copies(size), *(place for place in grown if place + kind.superblock[1] <= size)})
+
+
+def copies_of_all(size: int, groups: Sequence[int] = ()) -> List[int]:
+    """The same, of whatever kind."""
+    return sorted({place for kind in FILESYSTEMS.values() for place in copies_of(kind, size, groups)})
 
 
 def parse_any(raw: bytes) -> Optional[Filesystem]:

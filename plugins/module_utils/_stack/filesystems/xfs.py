@@ -101,6 +101,7 @@ class Xfs(FilesystemKind):
     stripe_bits = "mkfs.xfs makes no stripe width of 2 GiB or more"
     passno = 0  # fsck.xfs does nothing; the mount replays the log
     superblock = (0, 4096)
+    copies_by_size = True
     settles = 90  # of what a mount changes, the log has the superblock first; the kernel writes it to its place within 30 seconds
     stripe_rule = "xfs_sunit"
     shape_words = "sunit and swidth"
@@ -144,6 +145,7 @@ class Xfs(FilesystemKind):
             growable=EIB // (group * block) * group * block,
             group=group * block,
             least_group=_LEAST_AG,
+            log_unit=found["log_unit"] if found["log_unit"] > 1 else 0,
         )
 
     def birth_place(self, raw: bytes) -> int:
@@ -176,21 +178,28 @@ class Xfs(FilesystemKind):
         legs = max(stripe_width // stride, 1)
         return max(self.smallest, _count(0, legs) * _coprime(-(-_LOG_ROOM // (stride * self.block)), legs) * stride * self.block)
 
-    def making_fault(self, made: Making, options: Sequence[str]) -> str:
+    def making_fault(self, made: Making) -> str:
         width = made.stripe_width * self.block
-        if width >= 2 * GIB:
-            return "its stripe width would be %s, and mkfs.xfs makes none of 2 GiB or more; wanted a smaller stripe_size, or fewer stripes" % human(width)
+        if width < 2 * GIB:
+            return ""
+        return "its stripe width would be %s, and mkfs.xfs makes none of 2 GiB or more; wanted a smaller stripe_size, or fewer stripes" % human(width)
+
+    def log_unit(self, grain: int) -> int:
+        """The grain, or the largest power of two that divides it."""
+        return min(max(grain & -grain, self.block), _LARGEST_LOG_UNIT)
+
+    def mount_fault(self, log_unit: int, options: Sequence[str]) -> str:
         size = next((int(option[len("logbsize=") : -1]) * KIB for option in options if option.startswith("logbsize=")), 0)
-        if 0 < size < log_unit(made.grain):
-            return "'logbsize=%dk' is below the stripe unit of its log, %s, and the kernel does not mount so" % (size // KIB, human(log_unit(made.grain)))
-        return ""
+        if not 0 < size < log_unit:
+            return ""
+        return "'logbsize=%dk' is below the stripe unit of its log, %s, and the kernel does not mount so" % (size // KIB, human(log_unit))
 
     def mkfs_options(self, made: Making) -> str:
         """The log's stripe unit is the grain: each commit is rounded up to it, and mkfs.xfs itself takes the whole stripe."""
         legs = max(made.stripe_width // made.stride, 1)
         group = _ag_blocks(made.size // self.block, made.stride, legs) * self.block
         options = "-b size=%d -s size=%d -m uuid=%s -L %s" % (self.block, self.sector, made.uuid, made.label)
-        options += " -d su=%d,sw=%d,agsize=%d -l su=%d" % (made.stride * self.block, legs, group, log_unit(made.grain))
+        options += " -d su=%d,sw=%d,agsize=%d -l su=%d" % (made.stride * self.block, legs, group, self.log_unit(made.grain))
         return options + (" -K" if made.discarded else "")  # it would discard again what is discarded
 
     def shape(self, stride: int, stripe_width: int) -> Tuple[str, ...]:
@@ -212,6 +221,13 @@ class Xfs(FilesystemKind):
             changes.append(Change("xfs_errors", True, "it says itself that it needs a repair", wanted))
         return changes + [Change("xfs_cut_off" if bad else "xfs_smaller", bad, *words) for bad, *words in self.other_size(found, size)]
 
+    def grain_changes(self, found: Filesystem, grain: int) -> List[Change]:
+        if found.log_unit <= self.log_unit(grain):
+            return []
+        text = "its log has a stripe unit of %s: each commit writes that much to it, however small it is"
+        wanted = "%s, which is what the flash asks for; mkfs.xfs sets it (-l su=), and nothing changes it later"
+        return [Change("xfs_log_unit", False, text % human(found.log_unit), wanted % human(self.log_unit(grain)))]
+
     def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
         return []
 
@@ -232,11 +248,6 @@ _LEAST_AG = 16 * MIB  # mkfs.xfs leaves out a last group that would be smaller (
 _MOST_AG = TIB - 1  # bytes (XFS_AG_MAX_BYTES)
 _LOG_ROOM = 65 * MIB  # of a group: a log of 64 MiB, which is the least, and what stands before it
 _LARGEST_LOG_UNIT = 256 * KIB
-
-
-def log_unit(grain: int) -> int:
-    """The stripe unit of the log in bytes: the grain, or the largest power of two that divides it."""
-    return min(max(grain & -grain, Xfs.block), _LARGEST_LOG_UNIT)
 
 
 def _count(blocks: int, legs: int) -> int:

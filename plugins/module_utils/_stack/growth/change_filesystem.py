@@ -10,6 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import O
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun
 
 
 def grow_filesystem(run: Runner, seen: Observation, step: Mapping[str, Any], look: Callable[[], Observation], check: bool) -> None:
@@ -31,6 +32,8 @@ def grow_filesystem(run: Runner, seen: Observation, step: Mapping[str, Any], loo
         raise PlumblineError("%s is not grown to %d bytes: %s; nothing was changed; run again" % (what, wanted, text))
     if check:
         return
+    if kind.copies_by_size:
+        keep_begun.add_group(found.group)
     must_succeed(run(kind.grow_argv(node.path, mounts[0].target, wanted // found.block)), "%s could not be grown" % what)
     must_succeed(run(["sync", "--file-system", mounts[0].target]), "%s could not be synchronised" % what)
     after = look().filesystems.get(devno)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run has begun: filesystems that are being made, and the marks of write loads. I/O."""
+"""What runs have begun: filesystems that are being made or were grown, and the marks of write loads. I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.files import r
 
 LOADS = "/var/lib/plumbline/loads.json"
 MAKING = "/var/lib/plumbline/making.json"
-_KEPT_LOADS = 64
+GROWN = "/var/lib/plumbline/grown.json"
+_KEPT = 64
 _MARK = re.compile(r"[0-9a-f]{32}")
 
 
@@ -54,6 +55,19 @@ def _stands(identifier: str) -> bool:
         return True  # the safe side: without a record nothing is made anew
 
 
+def load_groups() -> List[int]:
+    """Bytes of the groups of the filesystems that grew on this host. Where its copies lie follows from them, and no longer from the size that it has."""
+    found = read_json(GROWN)
+    groups = found.get("groups") if isinstance(found, dict) else None
+    return [one for one in groups if isinstance(one, int) and one > 0] if isinstance(groups, list) else []
+
+
+def add_group(size: int) -> None:
+    """Record the groups of a filesystem before it grows. Raises PlumblineError where that is not possible."""
+    if size not in load_groups():
+        write_json(GROWN, {"groups": [*load_groups()[1 - _KEPT :], size]}, "the groups of a filesystem that grows")
+
+
 def load_marks() -> List[bytes]:
     """The marks of the write loads of this host, by which what they wrote is told from anybody's data."""
     found = read_json(LOADS)
@@ -63,5 +77,5 @@ def load_marks() -> List[bytes]:
 
 def add_mark(mark: bytes) -> None:
     """Record the mark of a load before its first write. Raises PlumblineError where that is not possible: nothing is to be written then."""
-    kept = [one.hex() for one in load_marks() if one != mark][1 - _KEPT_LOADS :]
+    kept = [one.hex() for one in load_marks() if one != mark][1 - _KEPT :]
     write_json(LOADS, {"marks": [*kept, mark.hex()]}, "the mark of a load")

@@ -18,6 +18,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import (
     FILESYSTEMS,
     HEAD_BYTES,
+    copies_of,
     copies_of_all,
     parse_any,
     unfinished_any,
@@ -155,9 +156,10 @@ def _read_marks(seen: Observation, node: Node) -> None:
 
 def _read_backups(seen: Observation, node: Node) -> None:
     """The copies of a superblock that is gone: they say what was there, and bring it back."""
+    groups = keep_begun.load_groups()
     for kind in FILESYSTEMS.values():
         with contextlib.suppress(OSError):  # the blank proof reads these places as well, and tells
-            places = [(at, 4096) for at in kind.copies(node.size // 4096 * 4096)]
+            places = [(at, 4096) for at in copies_of(kind, node.size // 4096 * 4096, groups)]
             for at, raw in block_device.read_pieces(node.path, places) if places else ():
                 found = kind.copy(raw[: kind.superblock[1]])
                 if found and found.block == kind.block and found.blocks:
@@ -177,14 +179,14 @@ def prove_all_blank(seen: Observation, targets: Sequence[str], ask: Questions) -
 def _of_ours(seen: Observation, targets: Sequence[str], ask: Questions) -> List[Tuple[str, Dict[str, Any]]]:
     """Jobs for what is ours and would be written to next: a signature can be lost, and the data behind it still be there."""
     jobs = []
-    tails = tuple(tail_of(mark) for mark in keep_begun.load_marks())
+    tails, groups = tuple(tail_of(mark) for mark in keep_begun.load_marks()), keep_begun.load_groups()
     for devno in targets:
         if not is_all_ours(seen.tables.get(devno)):
             continue
         ones = deallocated_reads_ones(seen.namespaces.get(devno, {}))
         for node in seen.tree(devno):
             if node.devno not in seen.faults:
-                more = {"full": ask.full_proof, "ones_are_blank": ones, "starts": copies_of_all(node.size), "tails": tails}
+                more = {"full": ask.full_proof, "ones_are_blank": ones, "starts": copies_of_all(node.size, groups), "tails": tails}
                 jobs += [(node.devno, {"path": node.path, "size": length, "offset": start, **more}) for start, length in _to_be_blank(seen, node, ask)]
     return jobs
 

@@ -62,11 +62,17 @@ def leg_starts(seen: Observation, devno: str, offset: int) -> Tuple[LegStart, ..
     return tuple(legs)
 
 
+def common_grain(seen: Observation, devno: str) -> int:
+    """The least common multiple of the grains of all disks below."""
+    unit = 1
+    for disk in levels_below(seen, devno)[0]:
+        unit = lcm(unit, geometry(seen, disk).grain_bytes)
+    return unit
+
+
 def _places(seen: Observation, node: Node) -> List[int]:
     """Where a node's grid has to be looked at: its first whole grain, and that of every piece it is made of."""
-    unit = 1
-    for disk in levels_below(seen, node.devno)[0]:
-        unit = lcm(unit, geometry(seen, disk).grain_bytes)
+    unit = common_grain(seen, node.devno)
     places = [round_up(piece, unit) for piece in pieces(seen, node.devno)]
     return sorted({place for place in places if place < node.size or not place})
 

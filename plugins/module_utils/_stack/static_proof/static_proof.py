@@ -27,6 +27,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.
     KINDS,
     Layer,
     LegStart,
+    common_grain,
     filesystem_layer,
     geometry,
     layers_of_level,
@@ -82,7 +83,7 @@ def view(seen: Observation, devno: str) -> View:
     for one in members:
         findings += _judge_followed(seen, one) + _judge_devices(seen, one) + _judge_redundancy(seen, one) + _judge_stripe(seen, one)
     if made:
-        findings += _judge_stripes(seen, top, made) + _judge_state(top, made, seen.in_force.get(devno, mounts[0].options if mounts else ()))
+        findings += _judge_stripes(seen, top, made) + _judge_state(seen, top, made, seen.in_force.get(devno, mounts[0].options if mounts else ()))
     findings += [one for member in members for one in judge_trim_path(seen, member, mounts[0] if mounts and member == devno else None)]
     durability, accepted = judge_durability(seen, devno, mounts[0] if mounts else None)
     blind = tuple(title_of(node) for one in members for node in not_followed(seen, one))
@@ -267,9 +268,9 @@ def _judge_stripes(seen: Observation, top: Node, made: Filesystem) -> List[Findi
     return [Finding(WARNING if unset or fits else ERROR, "filesystem", name, found, asked, kind.stripe_rule)]
 
 
-def _judge_state(top: Node, made: Filesystem, options: Sequence[str]) -> List[Finding]:
+def _judge_state(seen: Observation, top: Node, made: Filesystem, options: Sequence[str]) -> List[Finding]:
     kind, name = FILESYSTEMS[made.kind], made.label or title_of(top)
-    changes = kind.changes(made, top.size) + kind.mounted_otherwise(made, options)
+    changes = kind.changes(made, top.size) + kind.grain_changes(made, common_grain(seen, top.devno)) + kind.mounted_otherwise(made, options)
     return [Finding(ERROR if one.bad else WARNING, made.kind, name, one.found, one.wanted, one.rule) for one in changes]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import view
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import read_stacks
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, Host
@@ -166,3 +167,28 @@ def test_the_advice_is_that_of_what_was_there(wanted):
     host.seen.signatures[volume.devno] = [Signature("xfs", "filesystem", 0, "u", "pg-data")]
     (refusal,) = make_plan(stacks_of(host, filesystem=wanted), host.seen).refusals
     assert "[damaged]" in refusal and "no superblock that is sound" in refusal and "xfs_repair" in refusal
+
+
+def standing(host, **more):
+    """The stack stands; its XFS with other fields."""
+    host.build(stacks_of(host))
+    devno = host.seen.lv_node("pg", "data").devno
+    host.seen.filesystems[devno] = host.seen.filesystems[devno]._replace(**more)
+    return devno
+
+
+@pytest.mark.parametrize(("option", "words"), [("logbsize=32k", "'logbsize=32k' is below the stripe unit of its log, 64 KiB"), ("logbsize=64k", "")])
+def test_options_that_the_kernel_would_not_mount_it_with(option, words):
+    """Somebody may have made its log otherwise; a remount says 0 to the option, and the next boot would not mount it."""
+    host = host_of()
+    standing(host, log_unit=65536)
+    refusals = make_plan(stacks_of(host, mount_options=["noatime", option]), host.seen).refusals
+    assert any(words in reason for reason in refusals) if words else not any("stripe unit" in reason for reason in refusals)
+
+
+@pytest.mark.parametrize(("unit", "told"), [(0, False), (4096, False), (65536, True), (262144, True)])
+def test_a_log_that_rounds_each_commit_up_is_told(unit, told):
+    host = host_of()
+    devno = standing(host, log_unit=unit)
+    findings = [one for one in view(host.seen, devno).findings if one.rule == "xfs_log_unit"]
+    assert bool(findings) is told and all("each commit" in one.found and "4 KiB" in one.wanted and one.level == "warning" for one in findings)

@@ -10,8 +10,9 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import xfs_superblock
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import Making
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import parse_any, unfinished_any
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.xfs import OPTIONS, XFS, log_unit
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import copies_of, copies_of_all, parse_any, unfinished_any
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.xfs import OPTIONS, XFS
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, fixture
 
 MADE = json.loads(fixture("xfs.json"))
@@ -54,7 +55,7 @@ def test_what_mkfs_made_of_our_options_is_read_back(row):
     assert parse_any(raw_of(row)) == found and unfinished_any(raw_of(row)) is None
     assert (found.kind, found.uuid, found.label, found.block) == ("xfs", ID, "pl-data", 4096)
     assert (found.blocks, found.stride, found.stripe_width) == (shown["blocks"], shown["sunit"], shown["swidth"]) == (row["size"] // 4096, *made[2:4])
-    assert found.group == shown["agsize"] * 4096 and shown["logsunit"] * 4096 == log_unit(row["grain"])
+    assert found.group == shown["agsize"] * 4096 and shown["logsunit"] * 4096 == XFS.log_unit(row["grain"]) == found.log_unit
     assert XFS.changes(found, row["size"]) == [] and XFS.room(found, row["size"]) == row["size"]
     places = XFS.copies(row["size"])
     assert all(number * found.group in places for number in range(1, min(shown["agcount"], 8)))
@@ -66,6 +67,16 @@ def test_the_copies_of_what_mkfs_lays_out_by_itself_are_looked_at(row):
     places = XFS.copies(row["size"])
     assert all(number * row["agsize"] * 4096 in places for number in range(1, min(row["agcount"], 8)))
     assert len(places) < 400 and places == sorted(set(places)) and all(place + 4096 <= row["size"] for place in places)
+
+
+def test_the_copies_of_one_that_grew_are_looked_at_by_the_groups_that_it_was_made_with():
+    row = ROWS[0]
+    group, grown = XFS.parse(raw_of(row)).group, row["size"] * 3 + 4096 * 77
+    assert group not in copies_of(XFS, grown)
+    places = copies_of(XFS, grown, [group])
+    assert all(number * group in places for number in range(1, 8)) and all(place + 4096 <= grown for place in places)
+    assert copies_of(EXT4, grown, [group]) == EXT4.copies(grown)
+    assert set(places) <= set(copies_of_all(grown, [group]))
 
 
 def test_a_copy_is_no_first_superblock():
@@ -130,7 +141,7 @@ def test_the_largest():
     ("grain", "unit"), [(4096, 4096), (1, 4096), (16384, 16384), (24 * KIB, 8 * KIB), (MIB, 256 * KIB), (3 * 4096, 4096), (512, 4096)]
 )
 def test_the_unit_of_the_log(grain, unit):
-    assert log_unit(grain) == unit
+    assert XFS.log_unit(grain) == unit
 
 
 @pytest.mark.parametrize(
@@ -145,7 +156,7 @@ def test_the_unit_of_the_log(grain, unit):
 )
 def test_what_cannot_be_made(more, options, words):
     made = Making("l", ID, 16, 32, size=GIB, grain=4096)._replace(**more)
-    fault = XFS.making_fault(made, options)
+    fault = XFS.making_fault(made) or XFS.mount_fault(XFS.log_unit(made.grain), options)
     assert bool(fault) == bool(words) and words in fault
 
 

@@ -13,6 +13,7 @@ from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder i
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     monkeypatch.setattr(keep_begun, "MAKING", str(tmp_path / "kept" / "making.json"))
+    monkeypatch.setattr(keep_begun, "GROWN", str(tmp_path / "kept" / "grown.json"))
     monkeypatch.setattr(keep_begun, "BY_UUID", str(tmp_path) + "/")
     return tmp_path
 
@@ -53,3 +54,19 @@ def test_an_xfs_that_was_not_made_to_the_end_stays_recorded(place):
         sparse_file(place, 1 << 20, (0, bytes.fromhex(raw)), name=name)
     keep_begun.forget_made()
     assert keep_begun.load_making() == ["cut"]
+
+
+def test_the_groups_of_what_grew_are_kept_once_each_and_not_without_end(place):
+    for size in (5, 7, 5):
+        keep_begun.add_group(size)
+    assert keep_begun.load_groups() == [5, 7]
+    for size in range(100, 200):
+        keep_begun.add_group(size)
+    assert keep_begun.load_groups() == list(range(136, 200))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"groups": 3}', '{"groups": ["a", 0, -4]}'])
+def test_groups_that_say_nothing(place, text):
+    (place / "kept").mkdir()
+    (place / "kept" / "grown.json").write_text(text)
+    assert keep_begun.load_groups() == []
