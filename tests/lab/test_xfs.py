@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -51,6 +51,44 @@ for option in OPTIONS.known():
         wrong[option] = (drift, unmount, live)
     subprocess.run(["umount", target], check=True)
 print(json.dumps({"tried": len(OPTIONS.known()), "wrong": wrong}))
+"""
+
+
+# Makes an XFS in a file by the rules of each stripe and number of legs, and reads it back by our reader and by xfs_info.
+TRY_STRIPES = """
+import json, os, re, subprocess, sys
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import Making
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.xfs import XFS
+path, rows, wrong = sys.argv[1], 0, []
+for stripe in [8192 << shift for shift in range(8)]:
+    for legs in range(1, 6):
+        for grain in sorted({4096, min(stripe, 65536)}):
+            stride = stripe // 4096
+            for size in (XFS.least(stride, stride * legs), 9 << 30, 600 << 30):
+                size = -(-size // (4 << 20)) * (4 << 20)
+                uuid = "0b7c1ad4-0c2e-4e0e-8e3a-%012x" % rows
+                made = Making("pl-data", uuid, stride, stride * legs, size=size, grain=grain)
+                with open(path, "wb") as handle:
+                    handle.truncate(size)
+                done = subprocess.run(["mkfs.xfs", "-q", *XFS.mkfs_options(made).split(), path], capture_output=True, text=True)
+                rows += 1
+                if done.returncode:
+                    wrong.append([stripe, legs, grain, size, done.stderr])
+                    continue
+                with open(path, "rb") as handle:
+                    raw = handle.read(4096)
+                    found = XFS.parse(raw)
+                    copies = [XFS.copy(handle.read(4096)) for at in range(1, 8) if at * found.group + 4096 <= size and handle.seek(at * found.group)]
+                text = subprocess.run(["xfs_info", path], capture_output=True, text=True, check=True).stdout
+                shown = [int(re.search(pattern, text, re.S).group(1)) for pattern in (
+                    r"agcount=(\\d+)", r"agsize=(\\d+)", r"data .*?blocks=(\\d+)", r"sunit=(\\d+) +swidth", r"swidth=(\\d+)", r"\\nlog .*?sunit=(\\d+) blks")]
+                groups = -(-found.blocks * 4096 // found.group)
+                ours = [groups, found.group // 4096, found.blocks, found.stride, found.stripe_width, found.log_unit // 4096]
+                begin = {number * (found.group // 4096) // stride % legs for number in range(groups)}
+                if ours != shown or begin != set(range(legs)) or found.uuid != uuid or any(one is None or one.uuid != uuid for one in copies):
+                    wrong.append([stripe, legs, grain, size, ours, shown, sorted(begin)])
+os.unlink(path)
+print(json.dumps({"rows": rows, "wrong": wrong}))
 """
 
 
@@ -104,6 +142,20 @@ def test_it_is_made_by_rule(bench: Bench, harness: Harness, declared: dict[str, 
         assert f"UUID={facts['uuid']}" in harness.must(f"grep {DATA} /etc/fstab") and harness.must(f"grep {DATA} /etc/fstab").split()[-2:] == ["0", "0"]
     finally:
         bench.clean()
+
+
+@pytest.mark.long(minutes=4)
+def test_the_matrix_of_stripes(harness: Harness, figure: Callable[..., None]) -> None:
+    """8 KiB to 1 MiB on 1 to 5 legs, from the least size on: made, and read back the same by xfsprogs and by our reader; groups begin on all legs."""
+    place = "mkdir -p /run/pl-xfs; mount -t tmpfs -o size=1g tmpfs /run/pl-xfs"
+    try:
+        command = f"cat > /run/pl-try.py <<'EOF'\n{TRY_STRIPES}\nEOF\n{place}; PYTHONPATH={HOME} python3 /run/pl-try.py /run/pl-xfs/image"
+        tried = json.loads(harness.must(command, 1500))
+    finally:
+        harness.run("umount /run/pl-xfs")
+    print(f"\nxfs: {tried['rows']} rows of the matrix")
+    figure("xfs", rows=tried["rows"], wrong=len(tried["wrong"]))
+    assert tried["wrong"] == [] and tried["rows"] > 200
 
 
 def stack_of(harness: Harness) -> dict[str, Any]:
