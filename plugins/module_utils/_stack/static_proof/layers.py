@@ -8,7 +8,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Geometry, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import is_blind, layouts, levels_below, pieces, starts
-from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import lcm, round_up
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import common_grain
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import round_up
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import as_facts
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 
@@ -62,17 +63,14 @@ def leg_starts(seen: Observation, devno: str, offset: int) -> Tuple[LegStart, ..
     return tuple(legs)
 
 
-def common_grain(seen: Observation, devno: str) -> int:
+def grain_below(seen: Observation, devno: str) -> int:
     """The least common multiple of the grains of all disks below."""
-    unit = 1
-    for disk in levels_below(seen, devno)[0]:
-        unit = lcm(unit, geometry(seen, disk).grain_bytes)
-    return unit
+    return common_grain([geometry(seen, disk) for disk in levels_below(seen, devno)[0]])
 
 
 def _places(seen: Observation, node: Node) -> List[int]:
     """Where a node's grid has to be looked at: its first whole grain, and that of every piece it is made of."""
-    unit = common_grain(seen, node.devno)
+    unit = grain_below(seen, node.devno)
     places = [round_up(piece, unit) for piece in pieces(seen, node.devno)]
     return sorted({place for place in places if place < node.size or not place})
 

@@ -27,9 +27,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.
     KINDS,
     Layer,
     LegStart,
-    common_grain,
     filesystem_layer,
     geometry,
+    grain_below,
     layers_of_level,
     levels_of_all,
     title_of,
@@ -270,7 +270,7 @@ def _judge_stripes(seen: Observation, top: Node, made: Filesystem) -> List[Findi
 
 def _judge_state(seen: Observation, top: Node, made: Filesystem, options: Sequence[str]) -> List[Finding]:
     kind, name = FILESYSTEMS[made.kind], made.label or title_of(top)
-    changes = kind.changes(made, top.size) + kind.grain_changes(made, common_grain(seen, top.devno)) + kind.mounted_otherwise(made, options)
+    changes = kind.changes(made, top.size) + kind.grain_changes(made, grain_below(seen, top.devno)) + kind.mounted_otherwise(made, options)
     return [Finding(ERROR if one.bad else WARNING, made.kind, name, one.found, one.wanted, one.rule) for one in changes]
 
 
