@@ -41,7 +41,7 @@ def plan_filesystems(plan: StackPlan, seen: Observation) -> None:
         least = kind.least(planned.stride, planned.stripe_width)
         if made.size < least and not spec.grouped:
             plan.refuse(TOO_SMALL, volume.name, human(made.size), kind.too_small, human(least))
-        unfinished = bool(node) and volume_rules.carries_on(seen, node, begun)
+        unfinished = node is not None and volume_rules.carries_on(seen, node, begun)
         summary = "%s '%s' on %s, %s" % (kind.name, volume.label, planned.device, ", ".join(kind.shape(planned.stride, planned.stripe_width)))
         plan.steps.append(filesystem_step(spec.name, volume.name, planned.device, kind.name, kind.mkfs_options(made), planned.uuid, summary, unfinished))
 

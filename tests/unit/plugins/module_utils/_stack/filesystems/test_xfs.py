@@ -9,8 +9,8 @@ import struct
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import xfs_superblock
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import Making
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import Making
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import copies_of, copies_of_all, parse_any, unfinished_any
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.xfs import OPTIONS, XFS
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, fixture
