@@ -20,6 +20,8 @@ description:
   - Findings of the layers C(mount) and C(write_cache) say which data a power cut or a crash would take. They follow from the drives'
     write caches, the options of the mount, and fstab. Findings of the layer C(ext4) concern the filesystem itself.
     Findings of the layer C(link) name a link to a disk that runs slower than both of its ends can, or a port that is slower than its disk.
+  - Findings of the layer C(raid) concern the redundancy of arrays of md and of LVM, whoever made them. They are members that are absent or not in sync, a sync
+    that runs, members that differed at the last check, members on one drive, and a boot without a drive.
   - Findings of the layer C(trim) say which layer keeps discards (TRIM) from the drives. They are warnings.
   - If a risk of a filesystem was accepted when it was mounted, the record on the host says so, and the report shows the risk as accepted.
   - Only reads. The module mounts, activates and changes nothing, and writes nothing to probe a device.
@@ -78,6 +80,8 @@ stacks:
       description:
         - The layers from the bottom up, each with C(layer), C(names), C(legs), and what the layer reports about itself.
         - C(legs) has for each leg C(device), C(start), C(phase), C(wanted) and C(grain), all in bytes, and C(aligned).
+        - C(raid) of an array with redundancy has C(level), C(members), C(degraded) (members that are absent or not in sync), C(action) (what it is at),
+          C(progress) (the share of that which is done) and C(mismatch_sectors) (of the last check), in the order of C(names).
       type: list
       elements: dict
     findings:

@@ -29,6 +29,9 @@ def check_reading(seen: Observation) -> None:
         if node.devno != devno:
             raise PlumblineError(f"{_NO_READING}device {devno} calls itself {node.devno}")
         _check_numbers(node)
+    for devno, raid in seen.raids.items():
+        if min(raid.done, raid.total, raid.mismatches or 0) < 0:
+            raise PlumblineError(f"{_NO_READING}the array {devno} has a number below 0")
     for path, devno in seen.paths.items():
         if devno not in seen.nodes:
             raise PlumblineError(f"{_NO_READING}{path} leads to device {devno}, which is not there")

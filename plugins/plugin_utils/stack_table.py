@@ -57,6 +57,8 @@ def _words(layer: Layer) -> str:
         return ", ".join(dict.fromkeys(word for word in facts.get("model", []) if word))
     if layer.kind == "pv":
         return "VG %s" % (facts.get("vg") or "-")
+    if facts.get("raid"):
+        return ", ".join(dict.fromkeys("%s of %d members" % (one["level"], one["members"]) for one in facts["raid"] if one))
     if facts.get("layouts"):
         return ", then ".join("%d stripes of %s" % (one["stripes"], human(one["stripe_size"])) if one["stripe_size"] else "linear" for one in facts["layouts"])
     if facts.get("stripe_size"):

@@ -15,6 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.hidden_pv import HiddenPv
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import Link
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import RaidState
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_path import Part
 
 # How names below /dev/disk/by-id begin that people cannot tell apart (udev, 60-persistent-storage.rules).
@@ -302,6 +303,7 @@ class Observation:
     openers: Dict[str, List[str]] = field(default_factory=dict)  # device number → other processes that have it open
     backings: Dict[str, List[str]] = field(default_factory=dict)  # device number → loop devices and targets that are made of it
     multipath: List[str] = field(default_factory=list)  # single paths of multipath maps, by udev's word
+    raids: Dict[str, RaidState] = field(default_factory=dict)  # of arrays with redundancy, of md and of LVM
     lvm: Lvm = field(default_factory=Lvm)
     hidden: Dict[str, HiddenPv] = field(default_factory=dict)  # device number → a PV that LVM does not list
     lvm_filters: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # filter, global_filter → patterns, where a VG is to be made and LVM heeds them

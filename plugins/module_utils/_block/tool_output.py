@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Lv, Lvm, Pv, Segment, Signature, Vg
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
@@ -83,23 +83,28 @@ def _int(text: Any) -> int:
 
 
 def parse_dm_tables(text: str, names: Sequence[str] = ()) -> Dict[str, Tuple[Segment, ...]]:
-    """Read ``dmsetup table``: the map's name → its segments, in bytes (Linux admin-guide/device-mapper).
-
-    A map may be named ``a: 0 8 linear 8:0 0``. Where the *names* of the maps are given, a line is that of the longest that it begins with.
-    """
+    """Read ``dmsetup table``: the map's name → its segments, in bytes (Linux admin-guide/device-mapper). *names*: see lines_of_maps()."""
     found: Dict[str, List[Segment]] = {}
-    longest_first = sorted(names, key=len, reverse=True)
-    for line in text.split("\n"):
-        name = next((known for known in longest_first if line.startswith(known + ": ")), "") or line.partition(": ")[0]
-        words = line[len(name) + 2 :].split()
-        if len(words) < 3 or not all(map(_NUMBER.fullmatch, words[:2])):
-            continue
+    for name, words in lines_of_maps(text, names):
         try:
             segment = _dm_segment(int(words[0]) * SECTOR, int(words[1]) * SECTOR, words[2], words[3:])
         except (ValueError, IndexError):  # a target of another kernel: where it lies is not known
             segment = Segment(int(words[0]) * SECTOR, int(words[1]) * SECTOR, words[2], 0, ())
         found.setdefault(name, []).append(segment)
     return {name: tuple(sorted(segments, key=lambda s: s.start)) for name, segments in found.items()}
+
+
+def lines_of_maps(text: str, names: Sequence[str] = ()) -> Iterator[Tuple[str, List[str]]]:
+    """The lines of ``dmsetup table`` or ``dmsetup status``: (the map's name, the words behind it), of which the first two are numbers and the third the target.
+
+    A map may be named ``a: 0 8 linear 8:0 0``. Where the *names* of the maps are given, a line is that of the longest that it begins with.
+    """
+    longest_first = sorted(names, key=len, reverse=True)
+    for line in text.split("\n"):
+        name = next((known for known in longest_first if line.startswith(known + ": ")), "") or line.partition(": ")[0]
+        words = line[len(name) + 2 :].split()
+        if len(words) >= 3 and all(map(_NUMBER.fullmatch, words[:2])):
+            yield name, words
 
 
 def _dm_segment(start: int, length: int, target: str, args: Sequence[str]) -> Segment:

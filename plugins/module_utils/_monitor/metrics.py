@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Opt
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR, INFO, WARNING, Finding
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import Link, payload_bytes
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import CHECKING, SYNCING
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DURABILITY
 
 Number = Union[int, float]
@@ -36,6 +37,12 @@ METRICS: Mapping[str, str] = {
     "plumbline_stack_findings": "Findings on a stack that stands, by level and layer.",
     "plumbline_stack_aligned": "1 if every layer of the stack begins where it should on every leg, 0 if not. Missing if a layer cannot be followed.",
     "plumbline_stack_size_bytes": "Size of the volume.",
+    "plumbline_raid_info": "1 for each array with redundancy, of md or of LVM, with its level and who made it.",
+    "plumbline_raid_degraded_members": "Members of the array that are absent, failed or not in sync yet.",
+    "plumbline_raid_syncing": "1 while the array is brought in sync or reshaped, or that is due; else 0. A check is no sync.",
+    "plumbline_raid_checking": "1 while a check or a repair of the array runs, else 0.",
+    "plumbline_raid_progress_ratio": "Share that is done of the sync or check that runs. Missing if none runs.",
+    "plumbline_raid_mismatch_sectors": "Sectors that differed between members at the last check. Missing if none was made since the array was assembled.",
     "plumbline_host_findings": "Findings on the host itself and on the write caches that it keeps, by level and layer.",
     "plumbline_proof_passed": "1 if the last measured proof of the stack passed, 0 if not. Also 1 if it passed, except what is accepted.",
     "plumbline_proof_accepted": "1 if it passed, except what plumbline_verify.accept accepts.",
@@ -62,7 +69,7 @@ class Proof(NamedTuple):
 class HostReading(NamedTuple):
     """All that was read of a host. *drives*: as drive_health returns them; *links*: by the kernel's name of a disk; *stacks*: as stack_info returns them.
 
-    *findings*: on the host itself, and on the write caches that it keeps.
+    *findings*: on the host itself, and on the write caches that it keeps. *raids*: as arrays_of_host() returns them.
     """
 
     when: int
@@ -72,6 +79,7 @@ class HostReading(NamedTuple):
     stacks: Sequence[Mapping[str, Any]] = ()
     proofs: Sequence[Proof] = ()
     findings: Sequence[Finding] = ()
+    raids: Sequence[Mapping[str, Any]] = ()
 
 
 def metrics_text(reading: HostReading) -> str:
@@ -81,7 +89,7 @@ def metrics_text(reading: HostReading) -> str:
         Sample("plumbline_reading_time_seconds", reading.when),
         Sample("plumbline_reading_duration_seconds", round(reading.seconds, 3)),
     ]
-    return _text([*end, *_drives(reading), *_stacks(reading.stacks), *_host(reading.findings), *_proofs(reading.proofs)])
+    return _text([*end, *_drives(reading), *_stacks(reading.stacks), *_raids(reading.raids), *_host(reading.findings), *_proofs(reading.proofs)])
 
 
 def failure_text(when: int, seconds: float) -> str:
@@ -144,6 +152,17 @@ def _stacks(stacks: Sequence[Mapping[str, Any]]) -> Iterator[Sample]:
         off = any(finding["level"] == ERROR and finding["layer"] not in DURABILITY for finding in one["findings"])
         yield Sample("plumbline_stack_aligned", 0 if off else None if one["not_followed"] else 1, (stack,))
         yield Sample("plumbline_stack_size_bytes", one.get("size_bytes"), (stack,))
+
+
+def _raids(raids: Sequence[Mapping[str, Any]]) -> Iterator[Sample]:
+    for one in raids:
+        array = (("array", one["name"]),)
+        yield Sample("plumbline_raid_info", 1, (*array, ("level", one["level"]), ("maker", one["maker"])))
+        yield Sample("plumbline_raid_degraded_members", one["degraded"], array)
+        yield Sample("plumbline_raid_syncing", int(one["action"] in SYNCING), array)
+        yield Sample("plumbline_raid_checking", int(one["action"] in CHECKING), array)
+        yield Sample("plumbline_raid_progress_ratio", one["progress"], array)
+        yield Sample("plumbline_raid_mismatch_sectors", one["mismatch_sectors"], array)
 
 
 def _host(findings: Sequence[Finding]) -> Iterator[Sample]:

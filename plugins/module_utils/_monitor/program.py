@@ -32,6 +32,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.keep_stacks import records_of_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.host_rules import absent_mounts, host_findings
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.redundancy import arrays_of_host
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.stacks_gone import gone_stacks
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import tops, view
 
@@ -68,6 +69,7 @@ def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostRead
         stacks=[view(seen, devno).as_dict() for devno in tops(seen, None)],
         proofs=read_proofs(),
         findings=findings,
+        raids=arrays_of_host(seen),
     )
 
 

@@ -112,6 +112,12 @@ RULES: Mapping[str, Rule] = {
     "fstab_drift": Rule("durability", "fstab", "Decide which of the two is right: remount by fstab, or write into fstab what is mounted."),
     "not_mounted": Rule("durability", "mount", "See why it is not mounted, mend that, and mount it before the database starts."),
     "degraded": Rule("durability", "member", "Look at the failed member first; let nothing else be taken out until the array is whole."),
+    "syncing": Rule("durability", "sync", "Replace no drive and measure nothing until the sync has ended; it needs no help."),
+    "mismatch": Rule(
+        "durability", "differ", "See whether the same sectors differ at a second check; compare the data with a backup or a replica before any repair."
+    ),
+    "one_ssd": Rule("durability", "another drive", "Move one of the members to another drive, by mdadm --replace or pvmove: the array protects nothing now."),
+    "boots_degraded": Rule("durability", "boot", "Nothing has to be done now; know the command for a boot without one of the drives."),
     "ext4_journal": Rule("durability", "journal", "Unmount it, check it with e2fsck, and make a journal with tune2fs."),
     "ext4_errors": Rule("durability", "e2fsck", "Make a copy if you can, unmount it, and run e2fsck -f; the kernel's log says what was found."),
     "ext4_cut_off": Rule("durability", "device", "Write nothing, run no e2fsck, and bring back the device's whole size first."),

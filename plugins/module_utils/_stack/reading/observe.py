@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The observation of a host: composes sysfs, the devices' own bytes and three tools into one record. I/O.
 
-The tools are lvm (one report, and its configuration where a volume group is still to be made), dmsetup (one table, only where a map exists)
-and wipefs (one call for all devices whose content must be known). None of them writes. A missing tool is no failure: the plan says so.
+The tools are lvm (one report, and its configuration where a volume group is still to be made), dmsetup (one table, only where a map exists,
+and the status of LVM's arrays, only where there is one) and wipefs (one call for all devices whose content must be known). None of them
+writes. A missing tool is no failure: the plan says so.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks im
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_hidden_pvs import read_hidden_pvs
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_lvm_filters import read_lvm_filters
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_raids import read_raids
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, find_known_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
@@ -53,6 +55,7 @@ def _read(run: Runner, ask: Questions) -> Observation:
     read_mounts_of_several(seen, names, ask.process)
     find_named_devices(seen, ask, names)
     read_maps(run, seen)
+    read_raids(run, seen)
     follow_bcache(seen, names)
     read_lvm(run, seen)
     targets = disks_to_look_at(seen, ask)

@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Geometry, make_geometry
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import is_blind, layouts, levels_below, pieces, starts
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid import array_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import common_grain
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import round_up
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import as_facts
@@ -128,6 +129,9 @@ def _facts(seen: Observation, nodes: Sequence[Node]) -> Dict[str, Any]:
         facts.update({"stripes": legs, "stripe_size": chunk, "segments": len(first.segments)})
         if others:
             facts["layouts"] = [{"stripes": count, "stripe_size": size} for size, count in layouts(first)]
+        arrays = [array_of(seen, node) for node in nodes]
+        if any(arrays):
+            facts["raid"] = [array.as_dict() if array else None for array in arrays]
     return facts
 
 

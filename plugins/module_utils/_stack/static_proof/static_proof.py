@@ -34,6 +34,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.
     levels_of_all,
     title_of,
 )
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.redundancy import judge_redundancy
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.stack_durability import judge_durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.trim_path import judge_trim_path
 
@@ -81,7 +82,7 @@ def view(seen: Observation, devno: str) -> View:
         layers.append(Layer("mount", (mounts[0].target,), (), {"options": options, "fstype": mounts[0].fstype}))
     findings = judge_phase(layers) + _judge_hidden(seen, members)
     for one in members:
-        findings += _judge_followed(seen, one) + _judge_devices(seen, one) + _judge_redundancy(seen, one) + _judge_stripe(seen, one)
+        findings += _judge_followed(seen, one) + _judge_devices(seen, one) + judge_redundancy(seen, one, mounts) + _judge_stripe(seen, one)
     if made:
         findings += _judge_stripes(seen, top, made) + _judge_state(seen, top, made, seen.in_force.get(devno, mounts[0].options if mounts else ()))
     findings += [one for member in members for one in judge_trim_path(seen, member, mounts[0] if mounts and member == devno else None)]
@@ -210,19 +211,6 @@ def _judge_followed(seen: Observation, devno: str) -> List[Finding]:
         found = "it is a mapping of kind '%s', which cannot be followed: nothing above it is known to be aligned" % kinds
         wanted = "a mapping that can be, where alignment is to be proven"
         findings.append(Finding(WARNING, KINDS.get(node.kind, node.kind), title_of(node), found, wanted, "not_followed"))
-    return findings
-
-
-def _judge_redundancy(seen: Observation, devno: str) -> List[Finding]:
-    """Arrays at or below a node that have lost a member, or have one that is not in sync yet."""
-    findings = []
-    for node in [seen.nodes[one] for level in levels_below(seen, devno) for one in level]:
-        lost = max([segment.degraded for segment in node.segments], default=0)
-        if lost:
-            width = max(segment.width for segment in node.segments)
-            found = "%s: %d of its %d members are absent or not in sync" % (node.segments[0].kind, lost, width)
-            look = "mdadm --detail /dev/%s shows which" % node.name if node.kind == "md" else "lvs -a -o +devices,lv_health_status shows which"
-            findings.append(Finding(ERROR, "raid", title_of(node), found, "all members in sync: %s; replace what is gone" % look, "degraded"))
     return findings
 
 

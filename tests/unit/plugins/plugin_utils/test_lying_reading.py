@@ -14,6 +14,7 @@ import zlib
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ends
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import RaidState
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.packing import pack
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.last_reading import LastReading
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.keeping import Keeping
@@ -37,6 +38,7 @@ def fresh():
     for devno in host.pair(2):
         host.seen.ends[devno] = Ends(bytes(MIB), bytes(MIB), 1 << 36)
         host.seen.namespaces[devno] = {"dlfeat": 1, "lbafs": [{"ms": 0, "ds": 9, "rp": 1, "in_use": True}, {"ms": 0, "ds": 12, "rp": 0, "in_use": False}]}
+    host.seen.raids["259:0"] = RaidState("recover", 1, 4, 128)
     host.seen.lvm_filters = {"global_filter": ("a|.*|",), "filter": ("r|^/dev/sd[a-z]+$|", "a(nvme)", "r|.*|")}
     host.seen.disk_links = {"/dev/disk/by-path/pci-0-nvme-1": "259:0", "/dev/disk/by-id/nvme-x": "259:16"}
     return StorageReading(host.seen, {}, {"k": LastReading(5, "ok", ("a",))}, Keeping({}, True, ()), 7)
@@ -179,6 +181,22 @@ def crowd(template, disk):
 
 def another_name(template, disk):
     return {"250:1": node(template, "250:2", [disk])}
+
+
+def mirror(template, disk):
+    made = node(template, "250:1", [disk])
+    made[12][0][2] = "raid1"
+    return {"250:1": made}
+
+
+@pytest.mark.parametrize("number", range(1, 4))
+def test_an_array_with_a_number_below_zero(number):
+    tree = with_nodes(mirror)
+    state = ["resync", 1, 2, 3]
+    tree[0][0]["raids"] = {"250:1": state}
+    assert not viewed("stack_info", packed(tree)).get("failed")
+    state[number] = -1
+    assert viewed("stack_info", packed(tree))["msg"] == "what the host returned does not fit together: the array 250:1 has a number below 0"
 
 
 def below_zero(template, disk):

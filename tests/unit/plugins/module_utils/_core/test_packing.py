@@ -12,6 +12,7 @@ import zlib
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Accepted, Ends, FstabEntry, Observation, PathState, WriteCache
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import Link, LinkEnd
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import RaidState
 from ansible_collections.plumbline.ssd.plugins.module_utils._core import unpacking
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.packing import pack
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_path import Part
@@ -53,6 +54,7 @@ def reading():
     seen.accepted = [Accepted("pgdata", "data", "/data", "u", "o", "a", ("s",), "now")]
     seen.fstab += [FstabEntry("UUID=a", "/a", "ext4", ("noatime",), 0, 2)]
     seen.users = {"postgres": 999}
+    seen.raids = {devnos[0]: RaidState("check", 1, 2), devnos[1]: RaidState(mismatches=128)}
     record = {"digest": "d", "made": [1], "verdict": "accepted", "parts": {"writes": "inconclusive"}, "accepted": ["unproven_writes"], "tries": 1, "time": "t"}
     proofs, drives = {"pgdata": {**record, "conditions": {"kernel": "6.1"}, "reasons": ["r"]}}, {"k": LastReading(5, "ok", ("a",))}
     return StorageReading(seen, proofs, drives, Keeping({"f": "x"}, True, ("t",)), 7, {"kernel": "6.1"})

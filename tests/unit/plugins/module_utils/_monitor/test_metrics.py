@@ -135,6 +135,28 @@ def test_stacks(findings, not_followed, aligned):
     }
 
 
+RAID = {"name": "md-uuid-1", "maker": "md", "level": "raid1", "members": 2, "degraded": 0, "action": "idle", "progress": None, "mismatch_sectors": None}
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        ({}, {"degraded_members": 0, "syncing": 0, "checking": 0}),
+        ({"degraded": 1, "action": "recover", "progress": 0.25}, {"degraded_members": 1, "syncing": 1, "checking": 0, "progress_ratio": 0.25}),
+        ({"action": "waiting"}, {"degraded_members": 0, "syncing": 1, "checking": 0}),
+        ({"action": "check", "progress": 0.5}, {"degraded_members": 0, "syncing": 0, "checking": 1, "progress_ratio": 0.5}),
+        ({"mismatch_sectors": 0}, {"degraded_members": 0, "syncing": 0, "checking": 0, "mismatch_sectors": 0}),
+        ({"mismatch_sectors": 128, "maker": "lvm"}, {"degraded_members": 0, "syncing": 0, "checking": 0, "mismatch_sectors": 128}),
+    ],
+)
+def test_arrays(more, wanted):
+    """A check is no sync, and an array that was not checked has no count of mismatches."""
+    one = {**RAID, **more}
+    found = {key: value for key, value in read(raids=[one]).items() if "_raid_" in key}
+    about = 'plumbline_raid_info array="md-uuid-1",level="raid1",maker="%s"' % one["maker"]
+    assert found == {about: 1, **{'plumbline_raid_%s array="md-uuid-1"' % name: value for name, value in wanted.items()}}
+
+
 def test_proofs():
     found = read(proofs=[Proof("a", True, NOW - 5), Proof("b", False, None), Proof("c", True, None, accepted=True)])
     assert [found['plumbline_proof_accepted stack="%s"' % name] for name in "abc"] == [0, 0, 1]

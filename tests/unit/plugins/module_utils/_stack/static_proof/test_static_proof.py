@@ -289,7 +289,8 @@ def test_a_mirror_of_lvm_that_has_lost_a_leg():
     host = Host()
     lv = host.mapped("v-data", [Segment(0, GIB, "raid1", 0, ((host.pair(1, limits=K4)[0], MIB),), 2, 1)])
     host.ext4(lv, "x")
-    assert [(one.level, one.name) for one in view(host.seen, lv).findings if one.layer == "raid"] == [("error", "v-data")]
+    found = [(one.level, one.name, one.rule) for one in view(host.seen, lv).findings if one.layer == "raid"]
+    assert found == [("error", "v-data", "degraded"), ("warning", "v-data", "boots_degraded")]
 
 
 @pytest.mark.parametrize(
