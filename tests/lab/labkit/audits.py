@@ -14,8 +14,8 @@ from .specs import said
 # The packages, and the files that the collection may leave on a host.
 STATE = "(dpkg-query -W; find /var/lib/plumbline /etc/systemd/system /usr/local -type f -printf '%p %T@\\n' 2> /dev/null || true) | sha256sum"
 PARTS = {"device_info", "stack_info", "drive_health"}
-# Findings of these layers are about what a power cut takes, what a link or a trim loses, or the filesystem: not about where data lies.
-_NOT_PLACES = {"mount", "write_cache", "ext4", "link", "trim"}
+# Findings of these layers are about what a power cut or a drive takes, what a link or a trim loses, or the filesystem: not about where data lies.
+_NOT_PLACES = {"mount", "write_cache", "ext4", "link", "trim", "raid"}
 # Of these the outside is all that can be seen.
 CLOSED = {"linux_raid_member", "crypto_LUKS", "bcache", "zfs_member", "oracleasm", "ceph_bluestore", "drbd", "ddf_raid_member", "DM_integrity"}
 
