@@ -63,6 +63,10 @@ CHECK_LV = (
 ROWS = {
     "md, all well": Row(ONE + md(1, "{0}1 {1}1"), STOP),
     "md without a member": Row(ONE + md(1, "{0}1 missing", ""), STOP, (("error", "degraded"),), ("1 of its 2 members", "mdadm --detail /dev/md")),
+    "md that runs without a member that is there": Row(
+        ONE + md(1, "{0}1 {1}1") + "mdadm -q /dev/md/a --fail {1}1; mdadm -q /dev/md/a --remove {1}1; udevadm settle", STOP,
+        (("error", "degraded"), ("warning", "left_out_member")), ("runs without it",),
+    ),
     "md whose member is filled": Row(
         ONE + md(1, "{0}1 missing", "") + SLOW + "mdadm -q /dev/md/a --add {1}1; " + AT + "until grep -q recover sync_action; do sleep 0.1; done",
         STOP + FAST, (("error", "degraded"), ("info", "syncing")), ("% done",), moves=True,

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR, INFO, WARNING, Finding
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Mount, Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Mount, Node, Observation, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import levels_below
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid import Array, array_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import WAITING
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.virtual_disks import on_one_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.layers import title_of
 
+_MD_UUID = "md-uuid-"  # how a link below /dev/disk/by-id begins (mdadm, udev-md-raid-arrays.rules)
 # What an array is at → how bad that is, in words, and what is wanted.
 _BY_ITSELF = "nothing: it goes on by itself"
 _ACTIONS: Mapping[str, Tuple[str, str, str]] = {
@@ -99,6 +101,22 @@ def judge_redundancy(seen: Observation, devno: str, mounts: Sequence[Mount] = ()
     return [finding for finding in found if finding]
 
 
+def judge_left_out(seen: Observation, member: Node, signature: Signature) -> Optional[Finding]:
+    """A member of an array of md that runs without it: it went away for a while, or an array was run from either side alone."""
+    digits = _digits(signature.uuid) if signature.type == "linux_raid_member" else ""
+    array = next((devno for link, devno in seen.links.items() if digits and link.startswith(_MD_UUID) and _digits(link[len(_MD_UUID) :]) == digits), "")
+    if array not in seen.nodes:
+        return None
+    found = "it is a member of %s, which runs without it: it has older data, or data of its own" % title_of(seen.nodes[array])
+    wanted = "it back in the array, once mdadm --examine of all members says that those of the array are newer (Events, Array State): its own data goes then"
+    return Finding(WARNING, "raid", title_of(member), found, wanted, "left_out_member")
+
+
+def _digits(uuid: str) -> str:
+    """A UUID as mdadm or as libblkid writes it, without what they put between its digits."""
+    return re.sub("[^0-9a-f]", "", uuid.lower())
+
+
 def arrays_of_host(seen: Observation) -> List[Dict[str, Any]]:
     """All arrays of a host, used or not, each with a name that stays: the kernel's names of md are others after a boot."""
     arrays = [array for array in (array_of(seen, node) for node in seen.nodes.values()) if array]
@@ -106,4 +124,4 @@ def arrays_of_host(seen: Observation) -> List[Dict[str, Any]]:
 
 
 def _lasting_name(seen: Observation, node: Node) -> str:
-    return next((link for link, devno in seen.links.items() if devno == node.devno and link.startswith("md-uuid-")), title_of(node))
+    return next((link for link, devno in seen.links.items() if devno == node.devno and link.startswith(_MD_UUID)), title_of(node))

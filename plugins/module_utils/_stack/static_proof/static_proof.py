@@ -34,7 +34,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.
     levels_of_all,
     title_of,
 )
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.redundancy import judge_redundancy
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.redundancy import judge_left_out, judge_redundancy
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.stack_durability import judge_durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.trim_path import judge_trim_path
 
@@ -92,7 +92,7 @@ def view(seen: Observation, devno: str) -> View:
         blind += (title_of(top),)
         found = "it is a %s that is not open: what lies in it is not seen, and not known to be aligned" % signature.type
         wanted = "it open or assembled, where alignment is to be proven"
-        findings.append(Finding(WARNING, KINDS.get(top.kind, top.kind), title_of(top), found, wanted, "closed"))
+        findings.append(judge_left_out(seen, top, signature) or Finding(WARNING, KINDS.get(top.kind, top.kind), title_of(top), found, wanted, "closed"))
     mount = mounts[0].target if mounts else ""
     return View(title_of(top), devno, tuple(layers), tuple(findings + durability), mount, tuple(accepted), blind, top.size)
 

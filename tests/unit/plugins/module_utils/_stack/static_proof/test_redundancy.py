@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Segment, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import WAITING, RaidState
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.redundancy import arrays_of_host
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import view
@@ -153,6 +153,23 @@ def test_arrays_below_a_volume_are_told_with_it():
     assert [(one.rule, one.name) for one in view(host.seen, lv).findings if one.layer == "raid"] == [("syncing", "md126")]
     report = "\n".join(view_report(view(host.seen, lv)))
     assert "raid1 of 2 members" in report and "aligned: every layer" in report
+
+
+@pytest.mark.parametrize(
+    "uuid, rule", [("01020304-0506-0708-090a-0b0c0d0e0f10", "left_out_member"), ("01020304-0506-0708-090a-0b0c0d0e0f11", "closed"), ("", "closed")]
+)
+def test_a_member_that_an_array_runs_without(uuid, rule):
+    """libblkid writes the UUID of the array with dashes, mdadm with colons."""
+    host = Host()
+    first, other = (host.part(disk, MIB) for disk in host.pair(2))
+    md = array(host, [first], width=2, degraded=1)
+    host.seen.links["md-uuid-01020304:05060708:090a0b0c:0d0e0f10"] = md
+    host.seen.signatures[other] = [Signature("linux_raid_member", "raid", 4096, uuid, "any:a")]
+    found = view(host.seen, other)
+    assert [(one.level, one.rule) for one in found.findings] == [("warning", rule)] and found.not_followed == ("nvme1n1p1",)
+    assert ("runs without it" in found.findings[0].text) == (rule == "left_out_member")
+    host.seen.signatures[other] = [Signature("crypto_LUKS", "crypto", 0, uuid)]
+    assert [one.rule for one in view(host.seen, other).findings] == ["closed"]
 
 
 def test_the_arrays_of_a_host_have_names_that_stay():
