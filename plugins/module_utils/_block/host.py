@@ -15,6 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.hidden_pv import HiddenPv
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import Link
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv, Lvm, Pv, Vg
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import RaidState
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_path import Part
 
@@ -139,50 +140,6 @@ class Filesystem(NamedTuple):
     group: int = 0  # bytes of one of its groups, and the fewest that its last one may have
     least_group: int = 0
     log_unit: int = 0  # bytes of its log's stripe unit, where it has one
-
-
-class Pv(NamedTuple):
-    """An LVM physical volume: *data_start* is its first extent's byte on the device (LVM's pe_start), *free* the bytes (start, length) that no LV has."""
-
-    devno: str
-    name: str
-    uuid: str
-    vg: str
-    data_start: int
-    extents: int
-    free: Tuple[Tuple[int, int], ...] = ()
-    mdas: int = 1  # areas of LVM's metadata: a second one is at its end
-
-
-class Lv(NamedTuple):
-    """A logical volume: *stripes* and *stripe_bytes* of its first segment (1 and 0: linear), and all different ones of its segments as *layouts*."""
-
-    vg: str
-    name: str
-    size: int
-    stripes: int
-    stripe_bytes: int
-    segments: int
-    kinds: Tuple[str, ...] = ()
-    active: bool = True
-    layouts: Tuple[Tuple[int, int], ...] = ()
-
-
-class Vg(NamedTuple):
-    """A volume group."""
-
-    name: str
-    extent_bytes: int
-    extents: int
-    free: int
-
-
-class Lvm(NamedTuple):
-    """One LVM report."""
-
-    pvs: Tuple[Pv, ...] = ()
-    vgs: Tuple[Vg, ...] = ()
-    lvs: Tuple[Lv, ...] = ()
 
 
 class WriteCache(NamedTuple):

@@ -10,7 +10,8 @@ from typing import Dict, List, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import tool_output
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.hidden_pv import DEVICES_FILE, FILTER, HiddenPv
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation, Pv
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Pv
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
 

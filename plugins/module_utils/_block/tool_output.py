@@ -7,7 +7,8 @@ import json
 import re
 from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Lv, Lvm, Pv, Segment, Signature, Vg
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Segment, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv, Lvm, Pv, Vg
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 
 SECTOR = 512  # the unit of device-mapper tables and of sysfs sizes, whatever the logical block is

@@ -7,7 +7,8 @@ and further ``devices`` say it themselves. What an earlier run began and did not
 
 from __future__ import annotations
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Lv, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import (

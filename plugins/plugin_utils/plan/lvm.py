@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Lv, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_ours
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human, is_power_of_two
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import Step, logical_volume_step, volume_group_step

@@ -11,7 +11,8 @@ import time
 from typing import Any, Callable, List, Mapping, Sequence, Set
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import read_sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Lv, Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules

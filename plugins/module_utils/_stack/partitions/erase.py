@@ -13,8 +13,9 @@ import json
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ends, Lvm, Observation, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Ends, Observation, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import is_placeholder
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lvm
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_ours_by_backup, write_table_again
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import as_yaml

@@ -15,20 +15,17 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import (
     Ends,
     Filesystem,
     FstabEntry,
-    Lv,
-    Lvm,
     Mount,
     Node,
     Observation,
     PathState,
-    Pv,
     Segment,
     Table,
     TableEntry,
-    Vg,
     WriteCache,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv, Lvm, Pv, Vg
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.rules import neighbours
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import read_stacks

@@ -6,7 +6,8 @@ import random
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import proc_files, tool_output
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import FstabEntry, Lv, Mount, Pv, Segment, Signature, Vg
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import FstabEntry, Mount, Segment, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv, Pv, Vg
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, fixture
 

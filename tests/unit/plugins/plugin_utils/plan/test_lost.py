@@ -8,7 +8,8 @@ import os
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import load_mark, questions, read_blank_proof
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, Ends, Lvm, Pv, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, Ends, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lvm, Pv
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.tool_output import parse_lvm
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import fio

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import FstabEntry, Lvm, PathState
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import FstabEntry, PathState
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lvm
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_path import Part
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan import mounts

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Lv, Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, VOLUMES, Host, spec
 from ansible_collections.plumbline.ssd.tests.unit.plugins.plugin_utils.plan.test_make_plan import _fresh, refusals, with_discard

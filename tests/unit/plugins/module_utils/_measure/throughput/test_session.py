@@ -13,7 +13,8 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import ask_file, guards, write_scratch_file
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.fiemap import Extent
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.hidden_pv import HiddenPv
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Lv, Lvm, Mount, Observation, Pv, Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Mount, Observation, Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv, Lvm, Pv
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import ENVIRONMENT

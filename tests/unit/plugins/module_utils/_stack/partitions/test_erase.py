@@ -10,7 +10,8 @@ import pytest
 import yaml
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards, read_blank_proof
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, Ends, Lv, Node, Pv, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof, Ends, Node, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv, Pv
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase, write_tables
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff, steps_report

@@ -7,7 +7,8 @@ import random
 
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits, make_geometry
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Lv, Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Segment, Signature, Table
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import chunk_below, data_legs, layouts, levels_below, pieces, starts
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DURABILITY
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.layers import leg_starts
