@@ -122,7 +122,7 @@ def info(harness: Harness, mount: str = DATA) -> dict[str, int]:
     return {name: int(re.findall(pattern, text)[0]) for name, pattern in patterns.items()}
 
 
-@pytest.mark.parametrize("name", everyday(LAYOUTS, "512e-linear", "512e-3-of-512KiB"))
+@pytest.mark.parametrize("name", everyday(LAYOUTS, "512e-linear"))
 def test_it_is_made_by_rule(bench: Bench, harness: Harness, declared: dict[str, Disk], name: str) -> None:
     """Read back by xfs_info and by our reader; nothing is left to do; the groups begin on all legs."""
     names, more = LAYOUTS[name]
@@ -176,6 +176,7 @@ def test_below_its_minimum_nothing_is_written(bench: Bench, harness: Harness, le
             assert_error(harness.module("stack_plan", spec_of(legs, size, **options)), words)
 
 
+@pytest.mark.long(minutes=2)
 def test_beside_ext4_over_a_reboot_and_grown(bench: Bench, harness: Harness, legs: list[Disk]) -> None:
     """Data on XFS and the log on ext4; a reboot; the volume and then the devices grow under the mount."""
     wal = {"name": "wal", "size": "200MiB", "mount": "/pl/wal"}
