@@ -74,7 +74,7 @@ options:
       - If another run holds the lease and steps remain, the plan is refused. A host in the desired state needs no lease.
       - The lease is a file below C(/run). In check mode the module does not take it.
       - With this option the module also records, below C(/var/lib/plumbline), which filesystems are about to be made. A later run can then
-        tell the remains of an interrupted C(mke2fs) from a filesystem that lost its superblock. In check mode nothing is recorded.
+        tell the remains of an interrupted C(mke2fs) or C(mkfs.xfs) from a filesystem that lost its superblock. In check mode nothing is recorded.
     type: dict
     suboptions:
       run:

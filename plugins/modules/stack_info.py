@@ -15,10 +15,10 @@ description:
   - Reads every storage stack of the host, or the stacks on some disks, no matter which tool made them. It follows each stack from the
     disk over partitions, LVM, device-mapper, md and dm-crypt to the filesystem and its mount.
   - Returns for every layer the absolute first byte on every leg (a device's part in a stripe), the phase of that byte (its address modulo
-    the grain, the unit in which the flash takes a write), the number and size of the stripes, and the stride and stripe_width of ext4.
+    the grain, the unit in which the flash takes a write), the number and size of the stripes, and the stripes that the filesystem was made for.
   - If the data of a stack ends up off the grain, a finding names the one layer that causes this.
   - Findings of the layers C(mount) and C(write_cache) say which data a power cut or a crash would take. They follow from the drives'
-    write caches, the options of the mount, and fstab. Findings of the layer C(ext4) concern the filesystem itself.
+    write caches, the options of the mount, and fstab. Findings of the layers C(ext4) and C(xfs) concern the filesystem itself.
     Findings of the layer C(link) name a link to a disk that runs slower than both of its ends can, or a port that is slower than its disk.
   - Findings of the layer C(raid) concern the redundancy of arrays of md and of LVM, whoever made them. They are members that are absent or not in sync, a sync
     that runs, members that differed at the last check, members on one drive, and a boot without a drive.

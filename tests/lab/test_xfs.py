@@ -242,12 +242,28 @@ def test_what_lost_its_head_is_refused(bench: Bench, harness: Harness, legs: lis
         with bench.untouched(*legs):
             for more, check in (({}, False), ({}, True), ({"lease": {}}, False)):
                 refused = harness.module("stack_plan", {**spec, **more}, check=check)
-                assert_error(refused, "[damaged]" if mounted else "[data]", f"xfs_repair {DEVICE}", "64 KiB", "make a copy of the device first")
+                assert_error(refused, "[damaged]" if mounted else "[data]", f"xfs_repair -n {DEVICE}", "64 KiB", "make a copy of the device first")
     if LOST[name] > 64 << 10:
         assert harness.run(f"xfs_repair {DEVICE}", timeout=120)[0] != 0
     else:
         follow(harness, "xfs-superblock", "guide_data_back", VOLUME=DEVICE)
         harness.must(f"mount {DATA}; sha256sum --check --quiet /run/pl-table")
+        assert actions(harness, spec) == []
+
+
+@pytest.mark.long(minutes=1)
+@pytest.mark.parametrize(("lost", "comes_back"), [(8 << 10, True), (64 << 10, False)])
+def test_what_lost_its_head_with_a_log_to_be_replayed(harness: Harness, legs: list[Disk], lost: int, comes_back: bool) -> None:
+    """As a crash leaves it: the guide's table says what comes back."""
+    spec = spec_of(legs)
+    harness.build(spec["stacks"])
+    harness.must(f"for i in $(seq 200); do echo $i > {DATA}/$i; done; sync; xfs_io -x -c 'shutdown -f' {DATA}; umount {DATA}")
+    harness.must(f"dd if=/dev/zero of={DEVICE} bs=512 count={lost // 512} conv=notrunc,fsync oflag=direct status=none; udevadm settle")
+    assert harness.run(f"xfs_repair {DEVICE}", timeout=120)[0] == 2
+    assert (harness.run(f"mount {DATA}")[0] == 0) is comes_back
+    if comes_back:
+        assert int(harness.must(f"ls {DATA} | wc -l")) == 200 and harness.must(f"cat {DATA}/200").strip() == "200"
+        harness.must(f"umount {DATA}; xfs_repair {DEVICE} 2>&1; mount {DATA}")
         assert actions(harness, spec) == []
 
 
@@ -274,8 +290,11 @@ def test_an_mkfs_that_was_cut_off(bench: Bench, harness: Harness, legs: list[Dis
     assert step["uuid"] in harness.must(f"cat {record}") and step["force"] is False
     harness.must(f"cp {record} /run/pl-making")
     group = int(re.findall(r"agsize=(\d+)", step["options"])[0])
-    # A copy is what the first superblock is until the end: without a root directory, and mkfs at work.
-    head = f"dd if={DEVICE} of={DEVICE} bs=4096 skip={group // 4096} count=1 conv=notrunc,fsync status=none"
+    count = -(-int(harness.must(f"blockdev --getsize64 {DEVICE}")) // group)
+    # A copy is what the first superblock is until the end: without a root directory, and mkfs at work. Its last writes tell it to the copies named here.
+    put = f"dd if={DEVICE} of={DEVICE} bs=4096 skip={group // 4096} count=1 conv=notrunc,fsync status=none seek="
+    front = f"{put}0"
+    head = "; ".join([front, *(f"{put}{number * group // 4096}" for number in sorted({count - 1, count // 2 - 1, count // 2} - {0, 1}))])
     for more in ("", f"; dd if=/dev/zero of={DEVICE} bs=1M seek=1 oflag=direct status=none || true"):
         harness.must(f"mkfs.xfs -q -f {step['options']} {DEVICE}; {head} {more}; udevadm settle; echo 3 > /proc/sys/vm/drop_caches")
         assert harness.run(f"mount {DEVICE} /mnt")[0] != 0
@@ -290,6 +309,10 @@ def test_an_mkfs_that_was_cut_off(bench: Bench, harness: Harness, legs: list[Dis
     harness.must(f"mkfs.xfs -q -f {other} {DEVICE}; {head}; udevadm settle")
     with bench.untouched(*legs):
         assert_error(harness.module("stack_plan", spec), "[damaged]", "not made to the end")
+    # A record that stayed does not tell it from a filesystem that was made to the end: its last copies do.
+    harness.must(f"mkfs.xfs -q -f {step['options']} {DEVICE}; {front}; udevadm settle")
+    with bench.untouched(*legs):
+        assert_error(harness.module("stack_plan", spec), "[damaged]", "not made to the end, or the copy of a superblock")
     harness.must(f"mkfs.xfs -q -f {step['options']} {DEVICE}; {head}; udevadm settle")
     harness.apply(next_plan(harness, spec)["steps"])
     harness.must(f"mountpoint -q {DATA}")

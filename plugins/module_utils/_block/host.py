@@ -101,7 +101,11 @@ class Table(NamedTuple):
     spare: Tuple[TableEntry, ...] = ()
 
 
-UNFINISHED = "unfinished filesystem"  # the use of a signature: mkfs was cut off
+# What signatures of filesystems are for, beside "filesystem".
+UNFINISHED = "unfinished filesystem"  # mkfs was cut off
+BACKUP = "backup superblock"
+BACKUP_OF_WHOLE = "backup superblock of a whole filesystem"  # which says itself that mkfs had ended
+BACKUPS = (BACKUP, BACKUP_OF_WHOLE)
 
 
 class Signature(NamedTuple):

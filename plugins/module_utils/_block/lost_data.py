@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import List
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BACKUPS, Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason, unreadable_reason
 
 _IF_LOST = "if nothing of it is needed, take the VG apart by your own tools and run again"
@@ -13,7 +13,7 @@ _IF_LOST = "if nothing of it is needed, take the VG apart by your own tools and 
 
 def blank_reasons(seen: Observation, node: Node, who: str, remedy: str) -> List[Reason]:
     """What is left of data where nothing is known to be: on what is ours as on any device, only what was shown to be blank is written to."""
-    backups = [mark for mark in seen.marks.get(node.devno, []) if mark.usage == "backup superblock"]
+    backups = [mark for mark in seen.marks.get(node.devno, []) if mark.usage in BACKUPS]
     if backups:
         text = "%s carries no superblock, and %s" % (who, backups[0].text)
         return [Reason("data", text, "%s; %s" % (remedy, _IF_LOST))]

@@ -27,6 +27,11 @@ def was_cut_off(raw: bytes) -> bool:
     return in_progress(raw) and fields_of(raw) is not None and struct.unpack_from(">Q", raw, 56)[0] == _NO_ROOT
 
 
+def has_root(raw: bytes) -> bool:
+    """Whether it knows its root directory, which mkfs makes late: the last copy and that before the middle one get it, and all copies when it grows."""
+    return len(raw) >= 64 and struct.unpack_from(">Q", raw, 56)[0] not in (0, _NO_ROOT)
+
+
 def root_of(raw: bytes) -> int:
     """The byte at which the inode of the root directory begins; -1 where the superblock does not tell. It is in the first group."""
     root, in_a_block = struct.unpack_from(">Q", raw, 56)[0], struct.unpack_from(">B", raw, 123)[0]

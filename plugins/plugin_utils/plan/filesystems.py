@@ -23,6 +23,7 @@ def plan_filesystems(plan: StackPlan, seen: Observation) -> None:
         if node and found:
             _check_made(plan, planned, found)
             _check_state(plan, seen, planned, found, node)
+            _check_discards(plan, seen, planned)
             if not plan.refusals:
                 plan_grown_filesystem(plan, seen, planned, found, planned.size or planned.legs[0].size)
             continue
@@ -35,6 +36,7 @@ def plan_filesystems(plan: StackPlan, seen: Observation) -> None:
             all(leg.discards for leg in planned.legs), planned.size or planned.legs[0].size, plan.grain,
         )  # fmt: skip
         kind = volume.kind
+        _check_discards(plan, seen, planned)
         fault = kind.making_fault(made) or kind.mount_fault(kind.log_unit(plan.grain), volume.mount_options)
         if fault:
             plan.refuse("volume '%s': %s", volume.name, fault)
@@ -42,8 +44,20 @@ def plan_filesystems(plan: StackPlan, seen: Observation) -> None:
         if made.size < least and not spec.grouped:
             plan.refuse(TOO_SMALL, volume.name, human(made.size), kind.too_small, human(least))
         unfinished = node is not None and volume_rules.carries_on(seen, node, begun)
+        proof = seen.proofs.get(node.devno) if node and begun else None
+        plan.carries_on = plan.carries_on or unfinished or bool(proof and proof.faults)
         summary = "%s '%s' on %s, %s" % (kind.name, volume.label, planned.device, ", ".join(kind.shape(planned.stride, planned.stripe_width)))
         plan.steps.append(filesystem_step(spec.name, volume.name, planned.device, kind.name, kind.mkfs_options(made), planned.uuid, summary, unfinished))
+
+
+def _check_discards(plan: StackPlan, seen: Observation, planned: PlannedVolume) -> None:
+    """A kind that takes the option discard back by itself would be refused by each later run, since the mount has no such option."""
+    without = [seen.nodes[leg.devno].name for leg in planned.legs if not seen.nodes[leg.devno].discard_max]
+    if planned.node and not planned.node.discard_max:
+        without = without or [planned.node.path]
+    if planned.spec.kind.drops_discard and "discard" in planned.spec.mount_options and without:
+        text = "volume '%s': %s drops the mount option 'discard' where discards are not taken, and %s takes none; take it out"
+        plan.refuse(text, planned.name, planned.spec.kind.name, ", ".join(without))
 
 
 def _check_made(plan: StackPlan, planned: PlannedVolume, found: Filesystem) -> None:
@@ -65,7 +79,7 @@ def _check_state(plan: StackPlan, seen: Observation, planned: PlannedVolume, fou
     size = min(node.size, found.blocks * found.block)  # that it is smaller than its device is a step
     for change in kind.changes(found, size) + kind.made_otherwise(found, asked) + kind.mounted_otherwise(found, live):
         (plan.refuse if change.bad else plan.warn)("the filesystem of volume '%s': %s; wanted %s", planned.name, change.found, change.wanted)
-    fault = kind.mount_fault(found.log_unit, asked)
+    fault = kind.mount_fault(found.log_unit, asked) if kind is planned.spec.kind else ""
     if fault:
         plan.refuse("the filesystem of volume '%s': %s", planned.name, fault)
     if node.read_only:

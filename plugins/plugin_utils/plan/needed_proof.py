@@ -100,7 +100,7 @@ def proofs(plan: Plan, seen: Observation, verify: Verify, records: Mapping[str, 
                     for volume in stack.volumes
                 ],
                 # Writes are measured on volumes that nothing stands on yet, all of a stack together or not at all.
-                "bare": bare if len(bare) == len(stack.spec.volumes) else [],
+                "bare": bare if len(bare) == len(stack.spec.volumes) and not stack.carries_on else [],
             }
         )
     return found

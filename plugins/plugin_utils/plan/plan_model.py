@@ -101,6 +101,7 @@ class StackPlan:
     volumes: list[PlannedVolume] = field(default_factory=list)  # in the order of the spec
     accepted: list[Accepted] = field(default_factory=list)  # the risks of its mounts that are explicitly accepted
     host_mounts: Mapping[str, Volume] = field(default_factory=dict)  # the mount points of all stacks
+    carries_on: bool = False  # an mkfs of ours was cut off: what it left is no empty volume, to which a measurement might write
     planned: list[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer
 
     @property

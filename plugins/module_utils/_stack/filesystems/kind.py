@@ -49,6 +49,7 @@ class FilesystemKind:
     tool = ""  # makes it
     package = ""  # of Debian, Fedora and SUSE, with the tool
     grower = ""  # makes a mounted one larger
+    drops_discard = False  # the mount option, by itself, where the device takes none
     copies_by_size = False  # where its copies lie follows from the size that it was made with
     settles = 0  # seconds within which the superblock on the device says what was changed through the mount
     block = 4096  # bytes; what it is made with, always
@@ -63,6 +64,7 @@ class FilesystemKind:
     shape_words = ""  # what its stripes are called
     new_uuid = ""  # the command that gives a copy of it another UUID
     set_label = ""  # the command that changes the label
+    scans = False  # what its repair takes for the superblock it looks for on the whole device: advice for what is known to be one
     restore = ""  # how a superblock that is gone comes back, of the device %s
     keys: Tuple[str, ...] = ()  # of a volume, that it alone has a use for
     without_journal: Tuple[str, ...] = ()  # options of a mount that runs without a journal
@@ -88,6 +90,14 @@ class FilesystemKind:
     def copy(self, raw: bytes) -> Optional[Filesystem]:
         """As parse(), for a copy of the superblock."""
         return self.parse(raw)
+
+    def is_of_whole(self, _raw: bytes) -> bool:
+        """Whether a copy of a superblock says that mkfs had ended when it was written."""
+        return False
+
+    def later_copies(self, _found: Filesystem) -> List[int]:
+        """Where further copies lie of the filesystem of which one was found: those that its mkfs writes last."""
+        return []
 
     def unfinished(self, _raw: bytes) -> Optional[Signature]:
         """What a superblock says whose filesystem was not made to the end; None where such a one does not exist."""

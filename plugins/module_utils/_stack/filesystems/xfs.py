@@ -30,8 +30,8 @@ _INCOMPAT = {0x1: "ftype", 0x2: "sparse", 0x4: "meta_uuid", 0x8: "bigtime", 0x20
 _GONE = "the kernel does not mount so (any more)"
 _SPELLED = "write %s, which is what the kernel shows of it"
 _FLAGS = "discard filestreams gqnoenforce grpid grpquota largeio pqnoenforce prjquota swalloc uqnoenforce usrquota wsync".split()  # shown as given
-# Sizes as the kernel shows them: in KiB.
-_SIZES = "|".join("%dk" % (1 << bit) for bit in range(2, 21))
+# Sizes as the kernel shows them: in KiB; a page of memory at least, which some kernels have 64 KiB of.
+_SIZES = "|".join("%dk" % (1 << bit) for bit in range(6, 21))
 
 OPTIONS = MountOptions(
     filesystem="xfs",
@@ -39,7 +39,7 @@ OPTIONS = MountOptions(
     flags=(VFS_FLAGS - {"sync", "i_version"}) | frozenset(_FLAGS) | frozenset("inode32 inode64 nodiscard nogrpid nolargeio noquota".split()),
     values={
         **VFS_VALUES,
-        "allocsize": (_SIZES, "a power of two from 4k to 1048576k, in k"),
+        "allocsize": (_SIZES, "a power of two from 64k to 1048576k, in k"),
         "logbsize": ("32k|64k|128k|256k", "32k, 64k, 128k or 256k"),
         "logbufs": ("[2-8]", "2 to 8"),
     },
@@ -48,7 +48,7 @@ OPTIONS = MountOptions(
         **dict.fromkeys(
             "acl barrier commit data delaylog errors i_version noacl noattr2 nobarrier nodelalloc nodelaylog osyncisdsync user_xattr".split(), _GONE
         ),
-        **dict.fromkeys(("attr2", "ikeep", "noikeep"), "later kernels know it no more, and would not mount the volume"),
+        **dict.fromkeys(("attr2", "ikeep", "noikeep"), "later kernels know it no more, and do not show it"),
         **dict.fromkeys(("sunit", "swidth"), "it would change the superblock for good; the stripes are those that the filesystem was made with"),
         "noalign": "the stripes that the filesystem was made with would not count",
         "norecovery": "the volume would be mounted without its log, read-only, and what the log has would not be seen",
@@ -70,13 +70,14 @@ OPTIONS = MountOptions(
         "grpquota": ("gqnoenforce",),
         "prjquota": ("pqnoenforce",),
     },
-    shown={},
+    # Lines that others wrote; a spec has none of these.
+    shown={"quota": "usrquota", "uquota": "usrquota", "gquota": "grpquota", "pquota": "prjquota", "qnoenforce": "uqnoenforce", "bsdgroups": "grpid"},
     silent=VFS_SILENT | frozenset("nodiscard nogrpid nolargeio".split()),
     silent_starts=(),
     # A remount says 0 to all options and changes these alone: ro and rw, those of all filesystems, and how wide the numbers of inodes are.
     opposites={**VFS_OPPOSITES, **dict.fromkeys(_FLAGS, ""), "inode32": "inode64"},
     numbers={},
-    brings={},
+    brings={"sync": ("wsync",)},
     uncertain=(),
     modes=(),
     by_no_remount=(*_FLAGS, "allocsize=", "logbsize=", "logbufs="),
@@ -102,15 +103,17 @@ class Xfs(FilesystemKind):
     passno = 0  # fsck.xfs does nothing; the mount replays the log
     superblock = (0, 4096)
     copies_by_size = True
+    drops_discard = True  # fs/xfs/xfs_super.c, xfs_fs_fill_super()
     settles = 90  # of what a mount changes, the log has the superblock first; the kernel writes it to its place within 30 seconds
     stripe_rule = "xfs_sunit"
     shape_words = "sunit and swidth"
     new_uuid = "xfs_admin -U generate"
     set_label = "xfs_admin -L, while it is unmounted"
     restore = (
-        "unmount it; where no more than its first 64 KiB are lost, xfs_repair %s brings the superblock back; where more is lost it may fail, and "
-        "writes all the same: make a copy of the device first, and never use xfs_repair -L"
+        "unmount it, and look again: one that was mounted writes its superblock back then; else make a copy of the device first; xfs_repair -n %s says what it "
+        "finds, and xfs_repair brings back up to 64 KiB of one that was unmounted in order, and less after a crash; never use xfs_repair -L"
     )
+    scans = True
     without_journal = ("norecovery",)
     options = OPTIONS
     sector = 4096  # also where the drives take 512 bytes: nothing that it writes by itself is smaller than a page of the flash's mapping
@@ -123,7 +126,7 @@ class Xfs(FilesystemKind):
         return self.copy(raw) if not xfs_superblock.in_progress(raw) else None
 
     def copy(self, raw: bytes) -> Optional[Filesystem]:
-        """A superblock, the primary one or a copy: copies keep for ever that mkfs was at work."""
+        """A superblock, the primary one or a copy: a copy says that mkfs is at work, until the filesystem grows."""
         found = xfs_superblock.fields_of(raw)
         if not found:
             return None
@@ -154,6 +157,13 @@ class Xfs(FilesystemKind):
     def born(self, raw: bytes) -> int:
         return xfs_superblock.born(raw)
 
+    def is_of_whole(self, raw: bytes) -> bool:
+        return xfs_superblock.has_root(raw)
+
+    def later_copies(self, found: Filesystem) -> List[int]:
+        count = -(-found.blocks * found.block // found.group)
+        return sorted({number * found.group for number in (count - 1, count // 2 - 1, count // 2) if number > 0})
+
     def unfinished(self, raw: bytes) -> Optional[Signature]:
         if not xfs_superblock.was_cut_off(raw):
             return None
@@ -163,12 +173,15 @@ class Xfs(FilesystemKind):
         return None
 
     def copies(self, size: int) -> List[int]:
-        """The starts of the first eight allocation groups, as mkfs.xfs lays them out by itself and as we do, for stripes up to 1 MiB on up to 64 legs."""
+        """The starts of the first eight allocation groups, as mkfs.xfs lays them out by itself and as we do.
+
+        For stripes up to 1 MiB on up to 64 legs, and up to 512 MiB on up to 8.
+        """
         blocks, places = size // self.block, set()
-        for shift in range(9):
-            stride = 1 << shift
+        for shift in range(18):  # to the largest stripe
+            stride, legs_end = 1 << shift, 65 if shift < 9 else 9
             near = [-(-blocks // count // stride) * stride for count in (4, _count(blocks, 2))]
-            groups = {ag + more for ag in near for more in (-stride, 0, stride)} | {_ag_blocks(blocks, stride, legs) for legs in range(1, 65)}
+            groups = {ag + more for ag in near for more in (-stride, 0, stride)} | {_ag_blocks(blocks, stride, legs) for legs in range(1, legs_end)}
             groups.add(_MOST_AG // (stride * self.block) * stride)
             places |= {number * ag * self.block for ag in groups if ag > 0 for number in range(1, 8)}
         return sorted(place for place in places if place + self.superblock[1] <= size)

@@ -8,13 +8,24 @@ from typing import Any, Dict, List, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, read_blank_proof, read_device_users, signatures, tool_output
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import partition_start
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, BlankProof, Ends, Filesystem, Node, Observation, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import (
+    BACKUP,
+    BACKUP_OF_WHOLE,
+    UNFINISHED,
+    BlankProof,
+    Ends,
+    Filesystem,
+    Node,
+    Observation,
+    Signature,
+)
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.load_mark import tail_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_all_ours
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import (
     FILESYSTEMS,
     HEAD_BYTES,
@@ -72,7 +83,7 @@ def read_signatures(run: Runner, seen: Observation, targets: Sequence[str]) -> N
     for target in targets:
         for node in seen.tree(target):
             known = node.devno in seen.filesystems or seen.pv(node.devno) or is_all_ours(seen.tables.get(node.devno)) or seen.children(node.devno)
-            if not known and not _is_unfinished(seen, node) and node.devno not in asked and node.devno not in seen.faults and node.kind != "other":
+            if not known and node.devno not in asked and node.devno not in seen.faults and node.kind != "other":
                 asked.append(node.devno)
     if asked and "wipefs" in seen.tools:
         _probe(run, seen, asked)
@@ -90,7 +101,9 @@ def _probe(run: Runner, seen: Observation, asked: Sequence[str]) -> None:
     else:
         found = tool_output.parse_wipefs(out)
         for devno in asked:
-            seen.signatures[devno] = found.get(seen.nodes[devno].path.rsplit("/", 1)[-1], [])
+            begun = seen.signatures.get(devno, [])  # which wipefs has as a filesystem like others
+            there = found.get(seen.nodes[devno].path.rsplit("/", 1)[-1], [])
+            seen.signatures[devno] = begun + [one for one in there if one.type not in {mark.type for mark in begun}]
 
 
 def read_claims(seen: Observation, targets: Sequence[str]) -> None:
@@ -156,14 +169,27 @@ def _read_marks(seen: Observation, node: Node) -> None:
 
 def _read_backups(seen: Observation, node: Node) -> None:
     """The copies of a superblock that is gone: they say what was there, and bring it back."""
-    groups = keep_begun.load_groups()
-    for kind in FILESYSTEMS.values():
-        with contextlib.suppress(OSError):  # the blank proof reads these places as well, and tells
-            places = [(at, 4096) for at in copies_of(kind, node.size // 4096 * 4096, groups)]
-            for at, raw in block_device.read_pieces(node.path, places) if places else ():
-                found = kind.copy(raw[: kind.superblock[1]])
-                if found and found.block == kind.block and found.blocks:
-                    seen.marks[node.devno].append(Signature(kind.family, "backup superblock", at, found.uuid, found.label))
+    groups, end = keep_begun.load_groups(), node.size // 4096 * 4096
+    try:
+        for kind in FILESYSTEMS.values():
+            places = copies_of(kind, end, groups)
+            found = _read_copies(node, kind, places)
+            more = {at for one, _mark in found for at in kind.later_copies(one) if at + kind.superblock[1] <= end}
+            found += _read_copies(node, kind, sorted(more - set(places)))
+            seen.marks[node.devno] += [mark for _one, mark in found]
+    except OSError as fault:
+        seen.faults[node.devno] = "a place where a copy of a superblock may lie could not be read: %s" % (fault.strerror or fault)
+
+
+def _read_copies(node: Node, kind: FilesystemKind, places: Sequence[int]) -> List[Tuple[Filesystem, Signature]]:
+    """The copies of superblocks that are in these places, with a mark of each. Raises OSError."""
+    copies = []
+    for at, raw in block_device.read_pieces(node.path, [(at, 4096) for at in places]) if places else ():
+        found = kind.copy(raw[: kind.superblock[1]])
+        if found and found.block == kind.block and found.blocks:
+            usage = BACKUP_OF_WHOLE if kind.is_of_whole(raw) else BACKUP
+            copies.append((found, Signature(kind.family, usage, at, found.uuid, found.label)))
+    return copies
 
 
 def prove_all_blank(seen: Observation, targets: Sequence[str], ask: Questions) -> None:

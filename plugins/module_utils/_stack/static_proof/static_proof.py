@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR, WARNING, Finding
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Node, Observation, Signature, Table, TableEntry
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Filesystem, Node, Observation, Signature, Table, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import (
     levels_below,
     nearest_stripings,
@@ -88,6 +88,10 @@ def view(seen: Observation, devno: str) -> View:
     findings += [one for member in members for one in judge_trim_path(seen, member, mounts[0] if mounts and member == devno else None)]
     durability, accepted = judge_durability(seen, devno, mounts[0] if mounts else None)
     blind = tuple(title_of(node) for one in members for node in not_followed(seen, one))
+    if signature and signature.usage == UNFINISHED:
+        found = "its own superblock says that mkfs was cut off: it is not mounted so"
+        wanted = "a run of its stack, which carries on what it has begun; else a look at what it holds"
+        findings.append(Finding(ERROR, signature.type, title_of(top), found, wanted, "unfinished"))
     if signature and _is_closed(seen, devno, signature):
         blind += (title_of(top),)
         found = "it is a %s that is not open: what lies in it is not seen, and not known to be aligned" % signature.type

@@ -7,7 +7,7 @@ from typing import List
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.guards import guard_backing, guard_open, reasons_of
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BACKUP_OF_WHOLE, BACKUPS, UNFINISHED, Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.lost_data import blank_reasons
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import our_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
@@ -15,6 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.k
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import kind_of_family
 
 _LEFT_ALONE = "it is left alone; look at it, and wipe it by your own tools if nothing on it is needed"
+_LOOK = "unmount it if it is mounted, make a copy of %s, and find out what it holds"
 _GUIDE = "the guide on getting data back has all steps"
 RESTORE_GROUP = "bring back what LVM knew of it with pvcreate --uuid and vgcfgrestore; " + _GUIDE
 
@@ -56,10 +57,11 @@ def volume_content_reasons(seen: Observation, node: Node, volume: str, kind: Fil
     """
     who = "volume '%s' (%s)" % (volume, node.path)
     marks = seen.signatures.get(node.devno, [])
-    backups = [mark for mark in seen.marks.get(node.devno, []) if mark.usage == "backup superblock"]
-    others = [mark for mark in backups if mark.uuid != begun]
-    there = next(filter(None, (kind_of_family(mark.type) for mark in [*marks, *others])), kind)
-    restore = "%s; %s" % (there.restore % node.path, _GUIDE)
+    backups = [mark for mark in seen.marks.get(node.devno, []) if mark.usage in BACKUPS]
+    others = [mark for mark in backups if mark.uuid != begun or mark.usage == BACKUP_OF_WHOLE]
+    known = next(filter(None, (kind_of_family(mark.type) for mark in [*marks, *others])), None)
+    there = known or kind
+    restore = "%s; %s" % (there.restore % node.path if known or not kind.scans else _LOOK % node.path, _GUIDE)
     mounted = [Reason("damaged", "%s is mounted on %s, and its superblock is gone" % (who, mount.target), restore) for mount in seen.mounted(node.devno)]
     if carries_on(seen, node, begun) and not others:
         return mounted or _unclaimed_reasons(seen, node)
@@ -67,7 +69,7 @@ def volume_content_reasons(seen: Observation, node: Node, volume: str, kind: Fil
     if what and all(mark.type == there.family and mark.offset == 0 for mark in marks) and node.devno not in seen.faults and not seen.children(node.devno):
         found = "a filesystem that was not made to the end, or the copy of a superblock" if marks[0].usage == UNFINISHED else "no superblock that is sound"
         text = "%s carries %s: %s" % (who, what, found)
-        return mounted or [Reason("damaged", text, "where it holds data: %s; where nothing on it is needed: wipe it by your own tools" % restore)]
+        return mounted or [Reason("damaged", text, "where it holds data: %s; where nothing on it is needed: discard all of it (blkdiscard)" % restore)]
     if node.devno in seen.faults:
         what = seen.faults[node.devno]
     if seen.children(node.devno) or seen.pv(node.devno):

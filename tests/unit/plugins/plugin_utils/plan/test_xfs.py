@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Signature
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BACKUP, BACKUP_OF_WHOLE, UNFINISHED, BlankProof, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.static_proof import view
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
@@ -144,7 +144,7 @@ def test_one_that_may_be_somebody_elses_is_damaged(change):
     host.seen.making = [step["uuid"]]
     change(host, devno, step)
     plan = make_plan(stacks_of(host), host.seen)
-    assert any("[damaged]" in reason and "xfs_repair /dev/mapper/pg-data" in reason for reason in plan.refusals), plan.refusals
+    assert any("[damaged]" in reason and "xfs_repair -n /dev/mapper/pg-data" in reason for reason in plan.refusals), plan.refusals
 
 
 def test_another_signature_beside_it_is_left_alone():
@@ -163,7 +163,7 @@ def test_the_advice_is_that_of_what_was_there(wanted):
     volume = host.seen.lv_node("pg", "data")
     host.seen.marks[volume.devno] = [Signature("xfs", "backup superblock", 65 * MIB, "u", "pg-data")]
     (refusal,) = make_plan(stacks_of(host, filesystem=wanted), host.seen).refusals
-    assert "[data]" in refusal and "xfs_repair /dev/mapper/pg-data" in refusal and "e2fsck" not in refusal
+    assert "[data]" in refusal and "xfs_repair -n /dev/mapper/pg-data" in refusal and "e2fsck" not in refusal
     host.seen.signatures[volume.devno] = [Signature("xfs", "filesystem", 0, "u", "pg-data")]
     (refusal,) = make_plan(stacks_of(host, filesystem=wanted), host.seen).refusals
     assert "[damaged]" in refusal and "no superblock that is sound" in refusal and "xfs_repair" in refusal
@@ -192,3 +192,59 @@ def test_a_log_that_rounds_each_commit_up_is_told(unit, told):
     devno = standing(host, log_unit=unit)
     findings = [one for one in view(host.seen, devno).findings if one.rule == "xfs_log_unit"]
     assert bool(findings) is told and all("each commit" in one.found and "4 KiB" in one.wanted and one.level == "warning" for one in findings)
+
+
+def test_the_option_discard_over_what_takes_none():
+    """XFS drops it by itself, and each later run would ask for an unmount that changes nothing."""
+    host = host_of()
+    first = next(devno for devno, node in host.seen.nodes.items() if node.kind == "disk")
+    asked = {"mount_options": ["noatime", "discard"]}
+    assert make_plan(stacks_of(host, **asked), host.seen).refusals == []
+    host.edit(first, discard_max=0)
+    (refusal,) = make_plan(stacks_of(host, **asked), host.seen).refusals
+    assert "xfs drops the mount option 'discard'" in refusal and "nvme0n1 takes none" in refusal
+    assert make_plan(stacks_of(host, filesystem="ext4", **asked), host.seen).refusals == []
+
+
+@pytest.mark.parametrize("unfinished", [True, False], ids=["by its own superblock", "its head not written yet"])
+def test_what_a_cut_mkfs_left_is_no_empty_volume_to_measure_writes_on(unfinished):
+    host = host_of()
+    devno, step = begun(host)
+    host.seen.making = [step["uuid"]]
+    if not unfinished:
+        host.seen.signatures.pop(devno)
+        host.seen.proofs[devno] = BlankProof(1, 1, ("data at byte 1048576",), 1048576)
+    plan = make_plan(stacks_of(host), host.seen)
+    assert plan.refusals == [] and plan.stacks[0].carries_on
+    host.seen.making = []
+    assert not make_plan(stacks_of(host), host.seen).stacks[0].carries_on
+
+
+def test_a_copy_of_a_whole_filesystem_is_data_whatever_the_record_says():
+    """A record that stayed, and a copy that somebody put in the first place: the last copies say that mkfs had ended."""
+    host = host_of()
+    devno, step = begun(host)
+    host.seen.making = [step["uuid"]]
+    host.seen.marks[devno] = [Signature("xfs", BACKUP, 65 * MIB, step["uuid"], "pg-data")]
+    assert make_plan(stacks_of(host), host.seen).refusals == []
+    host.seen.marks[devno].append(Signature("xfs", BACKUP_OF_WHOLE, 455 * MIB, step["uuid"], "pg-data"))
+    assert "[damaged]" in make_plan(stacks_of(host), host.seen).refusals[0]
+    host.seen.signatures.pop(devno)
+    host.seen.proofs[devno] = BlankProof(1, 1, ("data at byte 1048576",), 1048576)
+    assert "[data]" in make_plan(stacks_of(host), host.seen).refusals[0]
+
+
+def test_what_nobody_recognised_is_not_repaired():
+    """xfs_repair looks for a superblock on the whole device, and writes what it finds over what is there."""
+    host = host_of()
+    host.build(stacks_of(host), limit=4)
+    devno = host.seen.lv_node("pg", "data").devno
+    host.seen.proofs[devno] = BlankProof(1, 1, ("data at byte 0",), 0)
+    (refusal,) = make_plan(stacks_of(host), host.seen).refusals
+    assert "[data]" in refusal and "xfs_repair" not in refusal and "make a copy of /dev/mapper/pg-data" in refusal
+
+
+def test_one_that_is_not_made_to_the_end_is_told():
+    host = host_of()
+    devno, _step = begun(host)
+    assert [one.level for one in view(host.seen, devno).findings if one.rule == "unfinished"] == ["error"]

@@ -140,7 +140,7 @@ def test_what_goes_away_while_the_host_is_read_is_told(monkeypatch):
 
 
 def test_a_part_of_ours_that_fails_when_its_marks_are_read(read, monkeypatch):
-    """It is refused as unreadable; that its backup superblocks were not looked for is no matter then."""
+    """It is refused as unreadable, and so is one whose copies of a superblock could not be read."""
     real = block_device.read_pieces
     failing = []
 
@@ -152,7 +152,7 @@ def test_a_part_of_ours_that_fails_when_its_marks_are_read(read, monkeypatch):
 
     monkeypatch.setattr(block_device, "read_pieces", pieces)
     seen = read(prepare=lambda host, disk: host.part(disk, MIB, name="plumbline:pgdata:0"))
-    assert len(seen.faults) == 1 and "could not be read: Input/output error" in next(iter(seen.faults.values()))
+    assert seen.faults and all("could not be read: Input/output error" in fault for fault in seen.faults.values())
 
 
 def test_the_copies_of_a_superblock_that_is_gone(read, monkeypatch):
@@ -173,16 +173,19 @@ def xfs(name):
 
 
 def test_an_mkfs_that_was_cut_off_and_its_copies(read, monkeypatch):
-    """Its signature is told without wipefs; who uses the device and which copies there are is looked at, as of what is empty."""
+    """Its own superblock says more than wipefs; who uses the device and which copies there are is looked at, as of what is empty."""
+    listed = {"signatures": [{"device": "disk", "offset": "0x0", "type": "xfs", "usage": "filesystem", "uuid": "u", "label": "pl-data"}]}
+    listed["signatures"].append({"device": "disk", "offset": "0x218", "type": "LVM2_member", "usage": "raid", "uuid": "v", "label": None})
 
     def prepare(host, disk):
         host.part(disk, MIB, name="plumbline:pgdata:0")
         read_contents.read_filesystems(host.seen, [disk])
-        read_contents.read_signatures(lambda argv: pytest.fail("wipefs"), host.seen, [disk])
+        host.seen.tools["wipefs"] = "/usr/sbin/wipefs"
+        read_contents.read_signatures(lambda argv: (0, json.dumps(listed), ""), host.seen, [disk])
 
     monkeypatch.setattr(Xfs, "copies", lambda kind, size: [8 * MIB])
     seen = read((0, xfs("copy")), (8 * MIB, xfs("copy")), prepare=prepare)
-    assert [(one.type, one.usage, one.label) for one in seen.signatures["259:1"]] == [("xfs", UNFINISHED, "pl-data")]
+    assert [(one.type, one.usage, one.label) for one in seen.signatures["259:1"]] == [("xfs", UNFINISHED, "pl-data"), ("LVM2_member", "raid", "")]
     assert ("backup superblock", 8 * MIB) in [(one.usage, one.offset) for one in seen.marks["259:1"]]
     assert "259:1" not in seen.filesystems and seen.openers.get("259:0") == ["dd (9)"]
 
