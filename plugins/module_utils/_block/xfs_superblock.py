@@ -49,7 +49,7 @@ def born(raw: bytes) -> int:
     return int(time // 10**9 - (1 << 31) if flags & _BIG_TIME else time >> 32)
 
 
-def uuid_of(raw: bytes) -> str:
+def identifier_of(raw: bytes) -> str:
     return str(uuid.UUID(bytes=raw[32:48]))
 
 

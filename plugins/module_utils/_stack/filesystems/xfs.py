@@ -136,7 +136,7 @@ class Xfs(FilesystemKind):
         return Filesystem(
             kind=self.name,
             family=self.family,
-            uuid=xfs_superblock.uuid_of(raw),
+            uuid=xfs_superblock.identifier_of(raw),
             label=xfs_superblock.label_of(raw),
             block=block,
             blocks=blocks,
@@ -167,7 +167,7 @@ class Xfs(FilesystemKind):
     def unfinished(self, raw: bytes) -> Optional[Signature]:
         if not xfs_superblock.was_cut_off(raw):
             return None
-        return Signature(self.family, UNFINISHED, 0, xfs_superblock.uuid_of(raw), xfs_superblock.label_of(raw))
+        return Signature(self.family, UNFINISHED, 0, xfs_superblock.identifier_of(raw), xfs_superblock.label_of(raw))
 
     def mark(self, at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
         return None
