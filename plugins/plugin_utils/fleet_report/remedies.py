@@ -130,6 +130,7 @@ RULES: Mapping[str, Rule] = {
     "xfs_errors": Rule("durability", "xfs_repair", "Make a copy if you can, unmount it, and run xfs_repair; the kernel's log says what was found."),
     "xfs_cut_off": Rule("durability", "device", "Write nothing, run no xfs_repair, and bring back the device's whole size first."),
     "xfs_smaller": Rule("durability", "xfs_growfs", "Run xfs_growfs when you want the space; no data is at risk."),
+    "xfs_shut_down": Rule("durability", "shut down", "Find out in the kernel's log why it was shut down; only then unmount it, and mount it again."),
     "xfs_log_unit": Rule("durability", "log", "Nothing is at risk. Give the log the smaller unit when the filesystem is next made."),
     "xfs_noalign": Rule("durability", "noalign", "Take noalign, sunit and swidth out of the options, unmount it, and mount it again."),
     "accepted": Rule("durability", "accepted", "Nothing has to be done: somebody accepted it."),

@@ -13,6 +13,8 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import M
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache import durability
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import MountOptions
 
+SHUT_DOWN = "shutdown"  # among the options in force of a mount on which everything fails
+
 
 class Making(NamedTuple):
     """A filesystem that is to be made. *stride* and *stripe_width* in its blocks. *discarded*: the device was discarded under the same plan.
@@ -49,6 +51,7 @@ class FilesystemKind:
     tool = ""  # makes it
     package = ""  # of Debian, Fedora and SUSE, with the tool
     grower = ""  # makes a mounted one larger
+    hides_shutdown = False  # the kernel shows no sign of it in a mount that it has shut down after an error
     drops_discard = False  # the mount option, by itself, where the device takes none
     copies_by_size = False  # where its copies lie follows from the size that it was made with
     settles = 0  # seconds within which the superblock on the device says what was changed through the mount

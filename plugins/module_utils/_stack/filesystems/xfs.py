@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import xfs_superblock
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Filesystem, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import GIB, KIB, MIB, TIB, human
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import Change, FilesystemKind, Making
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import SHUT_DOWN, Change, FilesystemKind, Making
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import (
     VFS_CANNOT_HOLD,
     VFS_FLAGS,
@@ -103,6 +103,7 @@ class Xfs(FilesystemKind):
     passno = 0  # fsck.xfs does nothing; the mount replays the log
     superblock = (0, 4096)
     copies_by_size = True
+    hides_shutdown = True
     drops_discard = True  # fs/xfs/xfs_super.c, xfs_fs_fill_super()
     settles = 90  # of what a mount changes, the log has the superblock first; the kernel writes it to its place within 30 seconds
     stripe_rule = "xfs_sunit"
@@ -246,6 +247,10 @@ class Xfs(FilesystemKind):
 
     def mounted_otherwise(self, found: Filesystem, live: Sequence[str]) -> List[Change]:
         """A mount that allocates by other stripes than its superblock says. The kernel shows them in sectors of 512 bytes, and none where there are none."""
+        if SHUT_DOWN in live:
+            text = "the kernel has shut it down after an error: everything on it fails, and the mount looks as before"
+            wanted = "a look at the kernel's log and at the drives; then unmount it, mount it again, and check it by xfs_repair -n while it is unmounted"
+            return [Change("xfs_shut_down", True, text, wanted)]
         if "inode64" not in live and "inode32" not in live:  # not the options of a mounted XFS
             return []
         shown = [next((option[len(word) :] for option in live if option.startswith(word)), "0") for word in ("sunit=", "swidth=")]

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from typing import Any, Dict, List, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device, read_blank_proof, read_device_users, signatures, tool_output
@@ -25,7 +27,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import SHUT_DOWN, FilesystemKind
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import (
     FILESYSTEMS,
     HEAD_BYTES,
@@ -61,6 +63,7 @@ def read_filesystems(seen: Observation, targets: Sequence[str]) -> None:
                 found = parse_any(block_device.read_cached_head(node.path, HEAD_BYTES)) or found
         if found:
             seen.filesystems[devno] = _with_birth(node, raw, found)
+            _read_shutdown(seen, devno, FILESYSTEMS[found.kind])
         elif begun:
             seen.signatures[devno] = [begun]
 
@@ -75,6 +78,17 @@ def _with_birth(node: Node, raw: bytes, found: Filesystem) -> Filesystem:
             ((_at, page),) = block_device.read_pieces(node.path, [(low, 4096)])
             return found._replace(made=kind.born(page[place - low :]))
     return found
+
+
+def _read_shutdown(seen: Observation, devno: str, kind: FilesystemKind) -> None:
+    """A mount on which even its root directory cannot be asked for, though it is in memory (Linux, fs/xfs/xfs_iops.c: a shut down one returns EIO)."""
+    for mount in seen.mounted(devno) if kind.hides_shutdown else ():
+        try:
+            if mount.here:
+                os.stat(mount.target)
+        except OSError as fault:
+            if fault.errno == errno.EIO:
+                seen.in_force[devno] = (*mount.options, SHUT_DOWN)
 
 
 def read_signatures(run: Runner, seen: Observation, targets: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import xfs_superblock
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import EXT4
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import Making
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import SHUT_DOWN, Making
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import copies_of, copies_of_all, parse_any, unfinished_any
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.xfs import OPTIONS, XFS
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, fixture
@@ -186,6 +186,11 @@ def test_the_live_stripes(live, words):
     found = XFS.parse(raw_of(ROWS[2]))
     changes = XFS.mounted_otherwise(found, live)
     assert bool(changes) == bool(words) and all(words in change.found and not change.bad for change in changes)
+
+
+def test_one_that_the_kernel_has_shut_down():
+    (change,) = XFS.mounted_otherwise(XFS.parse(raw_of(ROWS[2])), (*SHOWN, SHUT_DOWN))
+    assert (change.rule, change.bad) == ("xfs_shut_down", True)
 
 
 def test_changes():

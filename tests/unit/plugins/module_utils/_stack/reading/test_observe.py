@@ -14,6 +14,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Node
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.ext4 import Ext4
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import SHUT_DOWN
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.xfs import Xfs
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import observe, read_contents
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import read_host as observe_host
@@ -199,6 +200,26 @@ def test_an_xfs_that_stands(read):
     found = seen.filesystems["259:1"]
     assert (found.kind, found.label, found.made) == ("xfs", "pl-data", 1795886467) and not seen.signatures.get("259:1")
     assert read((0, xfs("superblock")), prepare=prepare).filesystems["259:1"].made == 0, "its root directory is not where it should be"
+
+
+@pytest.mark.parametrize(("number", "told"), [(errno.EIO, True), (errno.EACCES, False), (0, False)])
+def test_a_mount_that_the_kernel_has_shut_down(read, monkeypatch, number, told):
+    real = os.stat
+
+    def stat(path, *more, **words):
+        if path == "/data" and number:
+            raise OSError(number, os.strerror(number), path)
+        return real("/" if path == "/data" else path, *more, **words)
+
+    def prepare(host, disk):
+        host.part(disk, MIB, name="plumbline:pgdata:0")
+        host.mount("259:1", "/data")
+        monkeypatch.setattr(os, "stat", stat)
+        read_contents.read_filesystems(host.seen, [disk])
+        monkeypatch.setattr(os, "stat", real)
+
+    seen = read((0, xfs("superblock")), prepare=prepare)
+    assert (SHUT_DOWN in seen.in_force.get("259:1", ())) is told
 
 
 def test_why_the_timer_could_not_be_enabled(tmp_path, monkeypatch):
