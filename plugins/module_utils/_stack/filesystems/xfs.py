@@ -249,8 +249,8 @@ class Xfs(FilesystemKind):
         """A mount that allocates by other stripes than its superblock says. The kernel shows them in sectors of 512 bytes, and none where there are none."""
         if SHUT_DOWN in live:
             text = "the kernel has shut it down after an error: everything on it fails, and the mount looks as before"
-            wanted = "a look at the kernel's log and at the drives; then unmount it, mount it again, and check it by xfs_repair -n while it is unmounted"
-            return [Change("xfs_shut_down", True, text, wanted)]
+            look = "a look at the kernel's log and at the drives; then unmount it, mount it again, and check it by xfs_repair -n while it is unmounted"
+            return [Change("xfs_shut_down", True, text, look)]
         if "inode64" not in live and "inode32" not in live:  # not the options of a mounted XFS
             return []
         shown = [next((option[len(word) :] for option in live if option.startswith(word)), "0") for word in ("sunit=", "swidth=")]
