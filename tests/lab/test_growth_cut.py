@@ -492,6 +492,10 @@ def test_it_ends_within_resize2fs(bench: Bench, harness: Harness, declared: dict
             harness.run("systemctl stop lab-syncing")
             one.fast()
         figure("growth", cuts=1)
+        if power and blocks(harness) < one.step["size_bytes"]:
+            refused = harness.module("stack_growth", tasks_for(ROOT, harness.module("stack_plan", one.spec)["steps"])[0].args)
+            assert_error(refused, "counts other groups", "[stale]", "and mount it again")
+            follow(harness, "mount-again", "guide_growth", MOUNT=MOUNT)
         left = one.ended()
         figure("growth", healed=1, lost_bytes=0)
     print(f"growth: {'power cut' if power else 'kill'} within resize2fs left {left} of {one.step['size_bytes']} bytes")

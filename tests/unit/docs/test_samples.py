@@ -59,7 +59,7 @@ ON_A_HOST = {
 TOOLS = {
     "coreutils": "cat cp cut dd echo mkdir sha256sum tail test",
     "grep, sed": "grep sed",
-    "util-linux": "blkdiscard blockdev findmnt flock lsblk sfdisk umount wipefs",
+    "util-linux": "blkdiscard blockdev findmnt flock lsblk mount sfdisk umount wipefs",
     "dmsetup, lvm2": "dmsetup pvcreate vgcfgbackup vgcfgrestore vgchange",
     "e2fsprogs": "dumpe2fs e2fsck",
     "xfsprogs": "xfs_repair",

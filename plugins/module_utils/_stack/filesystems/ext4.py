@@ -123,6 +123,7 @@ class Ext4(FilesystemKind):
     set_label = "tune2fs -L"
     restore = "unmount it, and bring the superblock back with e2fsck -b 32768 %s"
     cached = True
+    groups_file = "/proc/fs/ext4/%s/mb_groups"
     keys = ("errors", "bytes_per_inode", "lazy_init")
     without_journal = ("norecovery", "noload")
     options = OPTIONS

@@ -54,6 +54,7 @@ class FilesystemKind:
     hides_shutdown = False  # the kernel shows no sign of it in a mount that it has shut down after an error
     drops_discard = False  # the mount option, by itself, where the device takes none
     copies_by_size = False  # where its copies lie follows from the size that it was made with
+    groups_file = ""  # has a line for each group that the kernel counts in a mounted one, below a headline; of the device %s
     settles = 0  # seconds within which the superblock on the device says what was changed through the mount
     block = 4096  # bytes; what it is made with, always
     smallest = 0  # bytes of a volume

@@ -6,9 +6,10 @@ from __future__ import annotations
 import time
 from typing import Any, Callable, Mapping
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading import keep_begun
 
@@ -27,6 +28,7 @@ def grow_filesystem(run: Runner, seen: Observation, step: Mapping[str, Any], loo
         "its device has %d bytes" % node.size: node.size < wanted,
         kind.growth_limit(found): wanted > found.growable,
         "it is not mounted, or not for writing": not mounts,
+        _STALE % node.path: _is_stale(kind, found, node.name),
     }
     for text in [text for text, wrong in faults.items() if wrong]:
         raise PlumblineError("%s is not grown to %d bytes: %s; nothing was changed; run again" % (what, wanted, text))
@@ -35,7 +37,9 @@ def grow_filesystem(run: Runner, seen: Observation, step: Mapping[str, Any], loo
     if kind.copies_by_size:
         keep_begun.add_group(found.group)
     must_succeed(run(kind.grow_argv(node.path, mounts[0].target, wanted // found.block)), "%s could not be grown" % what)
-    must_succeed(run(["sync", "--file-system", mounts[0].target]), "%s could not be synchronised" % what)
+    # What is committed to the journal, and then the superblock in its place: a mount takes from there how many groups there are, and replays the journal later.
+    for argv in (["sync", "--file-system", mounts[0].target], ["sync", node.path]):
+        must_succeed(run(argv), "%s could not be synchronised" % what)
     after = look().filesystems.get(devno)
     settled = time.monotonic() + kind.settles
     while after and after.blocks * after.block != wanted and time.monotonic() < settled:
@@ -44,6 +48,24 @@ def grow_filesystem(run: Runner, seen: Observation, step: Mapping[str, Any], loo
     if not after or after.blocks * after.block != wanted or (after.stride, after.stripe_width) != (found.stride, found.stripe_width):
         had = "%d bytes" % (after.blocks * after.block) if after else "no superblock"
         raise PlumblineError("%s has %s after it was grown; wanted %d bytes, and its stripes as they were" % (what, had, wanted))
+
+
+_STALE = (
+    "the kernel counts other groups in it than its superblock has [stale], as where a crash cut a growth off: the mount took their number before the journal "
+    "was replayed, and would stop the kernel if it grew (fs/ext4/resize.c); end what uses it, umount %s, and mount it again"
+)
+
+
+def _is_stale(kind: FilesystemKind, found: Filesystem, name: str) -> bool:
+    """Whether a mount has another number of groups than its superblock says by now. False where the kernel does not tell."""
+    if not kind.groups_file or not found.group:
+        return False
+    try:
+        with open(kind.groups_file % name, encoding="ascii", errors="replace") as handle:
+            counted = sum(1 for _line in handle) - 1
+    except OSError:
+        return False
+    return counted > 0 and counted != -(-found.blocks * found.block // found.group)
 
 
 def _device_of(seen: Observation, step: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.hidden_pv import FILTER, HiddenPv
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth import change_group
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.change_filesystem import grow_filesystem
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import GROWTH_STEP
@@ -28,7 +29,7 @@ COMMANDS = {
     "extend_vg": [["/usr/sbin/lvm", "vgextend", "--dataalignment", "1048576b", "pgdata"]],
     "grow_lv": [["/usr/sbin/lvm", "lvextend", "-i", "2", "-I", "65536b", "-l"]],
     "refresh_lv": [["/usr/sbin/lvm", "lvchange", "--refresh", "pgdata/data"]],
-    "grow_filesystem": [["resize2fs", "/dev/mapper/pgdata-data"], ["sync", "--file-system", "/data01"]],
+    "grow_filesystem": [["resize2fs", "/dev/mapper/pgdata-data"], ["sync", "--file-system", "/data01"], ["sync", "/dev/mapper/pgdata-data"]],
 }
 
 
@@ -167,6 +168,26 @@ def test_a_filesystem_that_is_not_as_planned(change, words):
     host.seen.filesystems = {devno: found._replace(**change) for devno, found in host.seen.filesystems.items()}
     with pytest.raises(PlumblineError, match=words):
         done(host, step)
+
+
+@pytest.mark.parametrize(("more", "stale"), [(0, False), (-1, True), (3, True), (None, False)])
+def test_a_mount_that_counts_other_groups_than_the_superblock_has(tmp_path, monkeypatch, more, stale):
+    """As after a crash within an earlier growth: the kernel would stop (BUG_ON in setup_new_flex_group_blocks())."""
+    host, step = at("grow_filesystem")
+    volume = host.seen.lv_node("pgdata", "data")
+    group = 128 << 20
+    host.seen.filesystems[volume.devno] = found = host.seen.filesystems[volume.devno]._replace(group=group)
+    monkeypatch.setattr(type(FILESYSTEMS["ext4"]), "groups_file", str(tmp_path) + "/%s")
+    if more is not None:
+        count = -(-found.blocks * found.block // group) + more
+        (tmp_path / volume.name).write_text("#group: free\n" + "".join("#%d: 1\n" % number for number in range(count)))
+    if not stale:
+        assert done(host, step)[0][0] == "resize2fs"
+        return
+    called = []
+    with pytest.raises(PlumblineError, match=r"counts other groups .* umount /dev/mapper/pgdata-data, and mount it again; nothing was changed"):
+        grow_filesystem(lambda argv: called.append(argv) or (0, "", ""), host.seen, step, lambda: host.seen, False)
+    assert called == []
 
 
 def test_a_map_that_somebody_resumes_himself_is_left_alone(monkeypatch):
