@@ -493,7 +493,8 @@ def test_it_ends_within_resize2fs(bench: Bench, harness: Harness, declared: dict
             one.fast()
         figure("growth", cuts=1)
         if power and blocks(harness) < one.step["size_bytes"]:
-            refused = harness.module("stack_growth", tasks_for(ROOT, harness.module("stack_plan", one.spec)["steps"])[0].args)
+            (again,) = tasks_for(ROOT, harness.module("stack_plan", one.spec)["steps"])
+            refused = harness.module("stack_growth", again.args)
             assert_error(refused, "counts other groups", "[stale]", "and mount it again")
             follow(harness, "mount-again", "guide_growth", MOUNT=MOUNT)
         left = one.ended()
