@@ -35,10 +35,6 @@ class Array(NamedTuple):
     state: RaidState
 
     @property
-    def syncing(self) -> bool:
-        return self.state.action in SYNCING
-
-    @property
     def progress(self) -> Optional[float]:
         """The share that is done of what the array is at; None where it is at nothing, or does not say."""
         known = self.state.total > 0 and self.state.action in (*SYNCING, *CHECKING)
