@@ -31,9 +31,9 @@ MOUNT = "/pl/data"
 def legs(request: pytest.FixtureRequest, bench: Bench, harness: Harness, declared: dict[str, Disk]) -> Iterator[list[Disk]]:
     """Two drives of a kind with an XFS of ours across them."""
     disks = [declared[f"{request.param}{leg}"] for leg in (0, 1)]
-    geometry = {"model": harness.must(f"cat /sys/block/{disks[0].kernel}/device/model").strip(), "grain": f"{PAGE if request.param == 'read' else 4 * KIB}"}
+    geometry = [{"device": disk.by_id, "grain": f"{PAGE if request.param == 'read' else 4 * KIB}"} for disk in disks]
     volume = {"name": "data", "mount": MOUNT, "filesystem": "xfs"}
-    harness.build([{"name": "pgdata", "devices": [disk.by_id for disk in disks], "volumes": [volume], "geometry": [geometry]}])
+    harness.build([{"name": "pgdata", "devices": [disk.by_id for disk in disks], "volumes": [volume], "geometry": geometry}])
     yield disks
     bench.clean()
 
