@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a commit costs the flash: bytes that the drives program for each 8 KiB that a database appends, or overwrites, and synchronises.
 
-Counted by the simulated drives themselves, below everything in the guest. Nothing here depends on time.
+Counted by the simulated drives themselves, below everything in the guest. Nothing here depends on time. mkfs.xfs by itself takes the stripe for the log where
+the volume has a GiB or more and the drives report sectors of 512 bytes; with sectors of 4 KiB it takes a block (xfsprogs, mkfs/xfs_mkfs.c).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ KIB = 1 << 10
 COMMIT, COMMITS = 8 * KIB, 200
 FLASH = {"channels": 2, "program_us": 100, "flush_us": 100, "transfer_us": 5, "write_cache": 1, "cache_size": "64MiB", "plp": 0}
 DISKS = [
-    {"name": f"flash{page}k{leg}", "bus": "scsi", "size": "768MiB", "serial": f"COMMIT{page}K{leg}", "physical_block_size": 4096,
+    {"name": f"flash{page}k{leg}", "bus": "scsi", "size": "768MiB", "serial": f"COMMIT{page}K{leg}",  # sectors of 512 bytes
      "simulated": {**FLASH, "page_size": page * KIB}}
     for page in (4, 16) for leg in (0, 1)
 ]  # fmt: skip
@@ -66,7 +67,7 @@ def test_a_commit_programs_no_more_than_it_has_to(
     cost: dict[tuple[str, str], float] = {}
     print(f"\n{name}")
     for filesystem in ("xfs", "ext4"):
-        volume = {"name": "data", "mount": MOUNT, "size": "1200MiB", "filesystem": filesystem}  # below 1 GiB mkfs.xfs takes no stripes by itself
+        volume = {"name": "data", "mount": MOUNT, "size": "1200MiB", "filesystem": filesystem}
         harness.build([{"name": "pgdata", "devices": [disk.by_id for disk in disks], "stripe_size": f"{stripe}KiB", "volumes": [volume], "geometry": geometry}])
         for made in (OURS, OWN) if filesystem == "xfs" else (OURS,):
             if made == OWN:
