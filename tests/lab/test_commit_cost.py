@@ -26,8 +26,8 @@ MOUNT, DEVICE = "/pl/data", "/dev/mapper/pgdata-data"
 # A file that grows with each commit, and one that has its size: PostgreSQL's log is of the second kind once its segments are reused.
 LOADS = {"append": "", "overwrite": f"dd if=/dev/zero of={MOUNT}/log bs={COMMIT} count={COMMITS} conv=fsync status=none; "}
 FIO = (
-    f"fio --name=commit --filename={MOUNT}/log --rw=write --bs={COMMIT} --size={COMMIT * COMMITS} --ioengine=psync --fdatasync=1 --end_fsync=1 --fallocate=none "
-    "--overwrite=0 --zero_buffers=0"
+    f"fio --name=commit --filename={MOUNT}/log --rw=write --bs={COMMIT} --size={COMMIT * COMMITS} --ioengine=psync --fdatasync=1 --end_fsync=1 "
+    "--fallocate=none --overwrite=0 --zero_buffers=0"
 )
 # Page of the flash and stripe, KiB.
 GEOMETRIES = {"4 KiB pages, 64 KiB stripes": (4, 64), "4 KiB pages, 256 KiB stripes": (4, 256), "16 KiB pages, 64 KiB stripes": (16, 64)}
