@@ -252,7 +252,7 @@ def test_what_lost_its_head_is_refused(bench: Bench, harness: Harness, legs: lis
 
 
 @pytest.mark.long(minutes=1)
-@pytest.mark.parametrize(("lost", "comes_back"), [(8 << 10, True), (64 << 10, False)])
+@pytest.mark.parametrize(("lost", "comes_back"), [(4 << 10, True), (8 << 10, False), (64 << 10, False)])
 def test_what_lost_its_head_with_a_log_to_be_replayed(harness: Harness, legs: list[Disk], lost: int, comes_back: bool) -> None:
     """As a crash leaves it: the guide's table says what comes back."""
     spec = spec_of(legs)

@@ -31,7 +31,7 @@ MOUNT = "/pl/data"
 def legs(request: pytest.FixtureRequest, bench: Bench, harness: Harness, declared: dict[str, Disk]) -> Iterator[list[Disk]]:
     """Two drives of a kind with an XFS of ours across them."""
     disks = [declared[f"{request.param}{leg}"] for leg in (0, 1)]
-    geometry = [{"device": disk.by_id, "grain": f"{PAGE if request.param == 'read' else 4 * KIB}"} for disk in disks]
+    geometry = [{"device": disk.by_id, "grain": f"{PAGE if request.param == 'read' else 4 * KIB}B"} for disk in disks]
     volume = {"name": "data", "mount": MOUNT, "filesystem": "xfs"}
     harness.build([{"name": "pgdata", "devices": [disk.by_id for disk in disks], "volumes": [volume], "geometry": geometry}])
     yield disks

@@ -12,7 +12,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.lost_data imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import our_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import kind_of_family
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import kind_of_family, kind_of_mount
 
 _LEFT_ALONE = "it is left alone; look at it, and wipe it by your own tools if nothing on it is needed"
 _LOOK = "unmount it if it is mounted, make a copy of %s, and find out what it holds"
@@ -59,7 +59,8 @@ def volume_content_reasons(seen: Observation, node: Node, volume: str, kind: Fil
     marks = seen.signatures.get(node.devno, [])
     backups = [mark for mark in seen.marks.get(node.devno, []) if mark.usage in BACKUPS]
     others = [mark for mark in backups if mark.uuid != begun or mark.usage == BACKUP_OF_WHOLE]
-    known = next(filter(None, (kind_of_family(mark.type) for mark in [*marks, *others])), None)
+    kinds = [kind_of_family(mark.type) for mark in [*marks, *others]] + [kind_of_mount(mount.fstype) for mount in seen.mounted(node.devno)]
+    known = next(filter(None, kinds), None)
     there = known or kind
     restore = "%s; %s" % (there.restore % node.path if known or not kind.scans else _LOOK % node.path, _GUIDE)
     mounted = [Reason("damaged", "%s is mounted on %s, and its superblock is gone" % (who, mount.target), restore) for mount in seen.mounted(node.devno)]

@@ -244,6 +244,17 @@ def test_what_nobody_recognised_is_not_repaired():
     assert "[data]" in refusal and "xfs_repair" not in refusal and "make a copy of /dev/mapper/pg-data" in refusal
 
 
+def test_one_that_is_mounted_and_lost_its_superblock_is_known_by_its_mount():
+    host = host_of()
+    host.build(stacks_of(host), limit=4)
+    devno = host.seen.lv_node("pg", "data").devno
+    host.mount(devno, "/data")
+    host.seen.mounts = [mount._replace(fstype="xfs") if mount.devno == devno else mount for mount in host.seen.mounts]
+    refusals = make_plan(stacks_of(host), host.seen).refusals
+    words = ("[damaged]", "xfs_repair -n /dev/mapper/pg-data", "unmount it, and look again")
+    assert any(all(word in reason for word in words) for reason in refusals), refusals
+
+
 def test_one_that_is_not_made_to_the_end_is_told():
     host = host_of()
     devno, _step = begun(host)
