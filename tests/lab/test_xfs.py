@@ -260,10 +260,10 @@ def test_what_lost_its_head_with_a_log_to_be_replayed(harness: Harness, legs: li
     harness.must(f"for i in $(seq 200); do echo $i > {DATA}/$i; done; sync; xfs_io -x -c 'shutdown -f' {DATA}; umount {DATA}")
     harness.must(f"dd if=/dev/zero of={DEVICE} bs=512 count={lost // 512} conv=notrunc,fsync oflag=direct status=none; udevadm settle")
     assert harness.run(f"xfs_repair {DEVICE}", timeout=120)[0] == 2
-    assert (harness.run(f"mount {DATA}")[0] == 0) is comes_back
+    assert (harness.run(f"mount {DEVICE} {DATA}")[0] == 0) is comes_back  # by its device: udev has no link by its UUID yet
     if comes_back:
         assert int(harness.must(f"ls {DATA} | wc -l")) == 200 and harness.must(f"cat {DATA}/200").strip() == "200"
-        harness.must(f"umount {DATA}; xfs_repair {DEVICE} 2>&1; mount {DATA}")
+        harness.must(f"umount {DATA}; xfs_repair {DEVICE} 2>&1; udevadm settle; mount {DATA}")
         assert actions(harness, spec) == []
 
 
