@@ -252,19 +252,15 @@ def test_what_lost_its_head_is_refused(bench: Bench, harness: Harness, legs: lis
 
 
 @pytest.mark.long(minutes=1)
-@pytest.mark.parametrize(("lost", "comes_back"), [(4 << 10, True), (8 << 10, False), (64 << 10, False)])
-def test_what_lost_its_head_with_a_log_to_be_replayed(harness: Harness, legs: list[Disk], lost: int, comes_back: bool) -> None:
-    """As a crash leaves it: the guide's table says what comes back."""
+@pytest.mark.parametrize("lost", [4 << 10, 64 << 10])
+def test_what_lost_its_head_with_a_log_to_be_replayed(harness: Harness, legs: list[Disk], lost: int) -> None:
+    """As a crash leaves it: neither the repair nor the mount begins, as the guide's table has it."""
     spec = spec_of(legs)
     harness.build(spec["stacks"])
     harness.must(f"for i in $(seq 200); do echo $i > {DATA}/$i; done; sync; xfs_io -x -c 'shutdown -f' {DATA}; umount {DATA}")
     harness.must(f"dd if=/dev/zero of={DEVICE} bs=512 count={lost // 512} conv=notrunc,fsync oflag=direct status=none; udevadm settle")
     assert harness.run(f"xfs_repair {DEVICE}", timeout=120)[0] == 2
-    assert (harness.run(f"mount {DEVICE} {DATA}")[0] == 0) is comes_back  # by its device: udev has no link by its UUID yet
-    if comes_back:
-        assert int(harness.must(f"ls {DATA} | wc -l")) == 200 and harness.must(f"cat {DATA}/200").strip() == "200"
-        harness.must(f"umount {DATA}; xfs_repair {DEVICE} 2>&1; udevadm settle; mount {DATA}")
-        assert actions(harness, spec) == []
+    assert harness.run(f"mount {DEVICE} {DATA}")[0] == 32
 
 
 def test_an_empty_one_whose_ends_are_gone_is_not_blank(bench: Bench, harness: Harness, legs: list[Disk]) -> None:

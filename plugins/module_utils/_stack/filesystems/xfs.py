@@ -112,7 +112,7 @@ class Xfs(FilesystemKind):
     set_label = "xfs_admin -L, while it is unmounted"
     restore = (
         "unmount it, and look again: one that was mounted writes its superblock back then; else make a copy of the device first; xfs_repair -n %s says what it "
-        "finds, and xfs_repair brings back up to 64 KiB of one that was unmounted in order, and less after a crash; never use xfs_repair -L"
+        "finds, and xfs_repair brings back up to 64 KiB of one that was unmounted in order, perhaps nothing after a crash; never use xfs_repair -L"
     )
     scans = True
     without_journal = ("norecovery",)
