@@ -225,9 +225,10 @@ def _of_ours(seen: Observation, targets: Sequence[str], ask: Questions) -> List[
             continue
         ones = deallocated_reads_ones(seen.namespaces.get(devno, {}))
         for node in seen.tree(devno):
-            if node.devno not in seen.faults:
+            pieces = _to_be_blank(seen, node, ask) if node.devno not in seen.faults else ()
+            if pieces:  # on a host where nothing is to be written, the places of copies are not worked out
                 more = {"full": ask.full_proof, "ones_are_blank": ones, "starts": copies_of_all(node.size, groups), "tails": tails}
-                jobs += [(node.devno, {"path": node.path, "size": length, "offset": start, **more}) for start, length in _to_be_blank(seen, node, ask)]
+                jobs += [(node.devno, {"path": node.path, "size": length, "offset": start, **more}) for start, length in pieces]
     return jobs
 
 
