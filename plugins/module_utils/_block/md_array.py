@@ -84,9 +84,9 @@ class MdSuperblock(NamedTuple):
     resync: int
 
     @property
-    def alone(self) -> bool:
-        """Whether the array has run without some of its members as this one knows it."""
-        return len({role for role in self.roles if role < _PLACES}) < self.disks
+    def absent(self) -> Tuple[int, ...]:
+        """The places that are empty as far as this member knows."""
+        return tuple(slot for slot in range(self.disks) if slot not in self.roles)
 
 
 def parse_md_superblock(raw: bytes) -> Optional[MdSuperblock]:
@@ -123,6 +123,14 @@ def parse_md_superblock(raw: bytes) -> Optional[MdSuperblock]:
         roles=tuple(roles),
         resync=-1 if resync >= (1 << 63) else resync * _SECTOR,
     )
+
+
+def was_run_apart(member: MdSuperblock, array: MdArray, events: int) -> bool:
+    """Whether a member that is not in a running array was run without those that are: each side may have data then that the other lacks.
+
+    *events*: the most of those in the array. A member that was only away has fewer, and misses none of the places that the array has filled.
+    """
+    return member.events >= events or bool(set(member.absent) - set(array.missing))
 
 
 def _checksum(raw: bytes) -> int:

@@ -91,7 +91,10 @@ def _draw_standing(plan: StackPlan, seen: Observation) -> list[str]:
     return lines
 
 
-_PARTS = (("partition", "partitions"), ("mirror_create", "the array"), ("volume_group", "VG"), ("logical_volume", "LVs"), ("filesystem", "filesystems"), ("mount", "mounts"))
+_PARTS = (
+    *(("partition", "partitions"), ("mirror_create", "array"), ("volume_group", "VG"), ("logical_volume", "LVs")),
+    *(("filesystem", "filesystems"), ("mount", "mounts")),
+)
 
 
 def diff(plan: Plan, seen: Observation) -> dict[str, str]:

@@ -14,8 +14,7 @@ class Layout(NamedTuple):
 
     *grouped*: its volumes are LVs of a volume group of the stack's name, and no partitions. *segment*: what LVM and the kernel call a piece of such an LV.
     *fewest*, *most*: devices, 0 for any number. *words*: of a mistake in the number of devices; *no_stripes*: keys of a stack that it has no use for.
-    *striped*: each volume lies on all legs at once: these are of one length, and of one block size. *copies*: legs that hold the same.
-    *others_begin*: an LV begins where the one before it ends, so that the extents have to be multiples of the grain.
+    *others_begin*: an LV begins where the one before it ends, so that the extents have to be multiples of the grain. *copies*: legs that hold the same.
     """
 
     name: str
@@ -26,8 +25,12 @@ class Layout(NamedTuple):
     words: str
     no_stripes: Sequence[str] = ()
     others_begin: bool = False
-    striped: bool = False
     copies: int = 1
+
+    @property
+    def striped(self) -> bool:
+        """Whether each volume lies on all legs at once: these are of one length, and of one block size."""
+        return self.segment == "striped" or self.copies > 1
 
     def fault(self, devices: int, volumes: int, keys: Sequence[str], where: str) -> list[str]:
         """What does not fit into this layout."""
@@ -60,16 +63,14 @@ class Layout(NamedTuple):
 LAYOUTS: Mapping[str, Layout] = {
     layout.name: layout
     for layout in (
-        Layout(
-            "striped", True, "striped", 2, 0, "a stripe wants two devices or more; found %d; use layout 'linear' or 'separate' for one", striped=True
-        ),
+        Layout("striped", True, "striped", 2, 0, "a stripe wants two devices or more; found %d; use layout 'linear' or 'separate' for one"),
         Layout(
             "linear", True, "linear", 1, 1, "layout 'linear' is for one device; found %d; use layout 'striped' for several", ("stripe_size", "stripes"), True
         ),
         Layout("separate", False, "", 1, 0, "", ("stripe_size", "extent_size", "stripes")),
     )
 }
-# Of a stack of the layout striped with mirror: true. One array of md lies on its partitions, RAID 10 with two copies side by side, and its LVs are linear on it.
+# Of a stack of the layout striped with mirror: true. One array of md lies on its partitions, RAID 10 with two copies side by side; its LVs are linear.
 MIRRORED = LAYOUTS["striped"]._replace(
     segment="linear", no_stripes=("stripes",), copies=2, words="a mirror wants two devices or more; found %d; name one more, or leave mirror out"
 )

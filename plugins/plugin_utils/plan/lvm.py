@@ -77,7 +77,7 @@ def _check_group(plan: StackPlan, seen: Observation) -> None:
     members = [pv for pv in seen.lvm.pvs if pv.vg == spec.name]
     if len(members) == len(plan.carriers):  # a PV that is still to be made gets what suits all
         plan.data_start = members[-1].data_start
-    for carrier, leg in [(carrier, leg) for carrier in plan.carriers for leg in carrier.legs]:
+    for carrier, leg in [(one, leg) for one in plan.carriers for leg in one.legs]:
         pv = seen.pv(carrier.node.devno) if carrier.node else None
         at = leg.start + _on_leg(plan, pv.data_start) if pv else 0
         if pv and at % leg.geometry.grain_bytes != leg.geometry.offset_bytes:

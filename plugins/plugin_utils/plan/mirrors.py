@@ -11,7 +11,7 @@ from __future__ import annotations
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import ownership
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_ID, MD_UUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdSuperblock
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdSuperblock, was_run_apart
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_zeros
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import SYNCING
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import component_bytes
@@ -34,12 +34,12 @@ _COMES_BACK = "bring that device back, and boot"
 def plan_mirror(plan: StackPlan, seen: Observation) -> None:
     """Judge what there is of the array, and plan what is missing. What carries the PV is known then."""
     parts = {leg.node.devno: leg for leg in plan.legs if leg.node}
-    arrays = [array for array in seen.md_arrays if any(member.devno in parts for member in array.members)]
+    arrays = [array for array in seen.md_arrays if array.runs and array.devno in seen.nodes and any(member.devno in parts for member in array.members)]
     if len(arrays) > 1:
         text = "the partitions of this stack are in several arrays, %s [mirror]; wanted one over all; look at mdadm --detail of each"
         plan.refuse(text, ", ".join("/dev/" + array.name for array in arrays))
         return
-    if arrays and arrays[0].runs and arrays[0].devno in seen.nodes:
+    if arrays:
         _plan_standing(plan, seen, arrays[0], parts)
     else:
         _plan_new(plan, seen)
@@ -201,7 +201,7 @@ def _plan_place(plan: StackPlan, seen: Observation, array: MdArray, leg: Leg, pa
     """The step by which a device takes the place of another, or its own again."""
     found = seen.md_superblocks.get(leg.node.devno) if leg.node else None
     inside = leg.node and any(member.devno == leg.node.devno for member in array.members)
-    if found and not inside and (found.uuid != uuid or found.alone or found.events >= events):
+    if found and not inside and (found.uuid != uuid or was_run_apart(found, array, events)):
         _refuse_outside(plan, seen, array, leg, events, uuid)
         return
     spec, name = plan.spec, name_device(seen, leg.devno)
@@ -224,7 +224,7 @@ def _refuse_outside(plan: StackPlan, seen: Observation, array: MdArray, leg: Leg
     found = seen.md_superblocks.get(leg.node.devno) if leg.node else None
     if found and found.uuid != uuid:
         plan.refuse("%s is a member of another array, %s, and not of this stack's, %s [mirror]; look at what it holds", who, found.uuid, uuid)
-    elif found and (found.alone or found.events >= events):
+    elif found and was_run_apart(found, array, events):
         text = "%s was run apart from the array that runs now [stale]: it has %d events and the array %d, and each has data that the other lacks"
         text += "; look at both, and keep the one that is right; nothing here joins them"
         plan.refuse(text, who, found.events, events)
