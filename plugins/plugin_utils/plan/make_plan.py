@@ -19,7 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.filesystems imp
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import partitions_as_carriers, plan_restored_tables
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.lvm import plan_group, plan_volumes
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.lvm_filters import refuse_rejected
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.mirrors import judge_missing, plan_mirror
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.mirrors import judge_missing, plan_mirror, refuse_mirrored
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.mounts import judge_mounts, plan_mounts
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.packages import missing_packages, packages_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions import choose_sizes, number_legs, plan_partitions
@@ -80,9 +80,8 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
         return
     partitions = list(plan.steps)
     plan.carriers = partitions_as_carriers(plan, seen)
-    if spec.mirror:
-        plan_mirror(plan, seen)
-        plan.planned.append("mirror_create")
+    (plan_mirror if spec.mirror else refuse_mirrored)(plan, seen)
+    plan.planned += ["mirror_create"] if spec.mirror else []
     if spec.grouped and not plan.refusals:
         plan_group(plan, seen)
         if not plan.refusals:

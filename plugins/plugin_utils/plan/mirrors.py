@@ -12,11 +12,11 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block import owners
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_ID, MD_UUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdSuperblock, was_run_apart
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_zeros
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones, deallocated_reads_zeros
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import SYNCING
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import component_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import nearest
-from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human, round_up
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import as_yaml
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import MIRROR_ADD, MIRROR_CREATE, MIRROR_GROW, MIRROR_REPLACE, mirror_step
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules
@@ -66,6 +66,14 @@ def judge_missing(plan: StackPlan, seen: Observation) -> None:
             plan.refuse("device %s is not there%s; names are those below /dev/disk/by-id", device.path, near)
 
 
+def refuse_mirrored(plan: StackPlan, seen: Observation) -> None:
+    """A stack without mirrors whose partitions are members of an array: it was built with them."""
+    inside = [leg for leg in plan.legs if leg.node and (leg.node.devno in seen.md_superblocks or seen.array_over(leg.node.devno))]
+    if inside:
+        text = "%s carries a member of an array, and the spec has no mirrors [mirror]; set mirror: true if the stack was built so; a stack is never converted"
+        plan.refuse(text, ", ".join(name_device(seen, leg.devno) for leg in inside))
+
+
 def _events(seen: Observation, members: dict[str, MdSuperblock]) -> str:
     """How new what each member holds is, in words."""
     return ", ".join("%s has %d events" % (name_device(seen, seen.nodes[devno].parent), member.events) for devno, member in members.items())
@@ -92,7 +100,9 @@ def _plan_new(plan: StackPlan, seen: Observation) -> None:
             refuse_contents(plan, seen, [leg], volume_rules.part_content_reasons(seen, leg.node, spec.name))
     if plan.refusals:
         return
-    clean = spec.blank_proof == "full" or all(leg.discards and deallocated_reads_zeros(seen.namespaces.get(leg.devno, {})) for leg in legs)
+    spaces = [seen.namespaces.get(leg.devno, {}) for leg in legs]
+    clean = spec.blank_proof == "full" and not any(map(deallocated_reads_ones, spaces))  # which are blank as well, and no zeros
+    clean = clean or all(leg.discards and deallocated_reads_zeros(space) for leg, space in zip(legs, spaces))
     length = min(leg.size for leg in legs)
     component, size = component_bytes(length, plan.array_offset, plan.stripe), carried_bytes(plan, length)
     words = "no copy, since its members read as zeros" if clean else "its second members are filled first, %s each" % human(component)
@@ -123,6 +133,9 @@ def _plan_standing(plan: StackPlan, seen: Observation, array: MdArray, parts: di
     if plan.refusals:
         return
     plan.stripe, plan.array_offset = array.chunk, inside[0].data_offset
+    plan.data_start = round_up(plan.data_start, plan.stripe)
+    for planned in plan.volumes:
+        planned.stripe = plan.stripe
     uuid = inside[0].uuid
     _plan_members(plan, seen, array, max(one.events for one in inside), uuid, parts)
     if not plan.refusals:
