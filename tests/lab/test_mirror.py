@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A mirrored stack: built, idle, without a member, given one again by the spec, grown; and what an older member may not do. Read back by the tools of others."""
+"""A mirrored stack: built, idle, without a member, given one again by the spec, grown; what an older member may not do. Read back by the tools of others."""
 
 from __future__ import annotations
 
@@ -47,12 +47,14 @@ def carried_out(harness: Harness, spec: dict[str, Any]) -> list[str]:
 def by_others(harness: Harness, disks: Sequence[Disk], chunk: int = 64) -> None:
     """The array, its members and what lies on it, as mdadm, LVM, the kernel and e2fsprogs see them; a scrub finds nothing."""
     detail = harness.must(f"mdadm --detail /dev/{MD}")
-    wanted = ("Raid Level : raid10", "Layout : near=2", f"Chunk Size : {chunk}K", f"Raid Devices : {len(disks)}", "Intent Bitmap : Internal", "Failed Devices : 0")
+    wanted = ["Raid Level : raid10", "Layout : near=2", f"Chunk Size : {chunk}K", f"Raid Devices : {len(disks)}"]
+    wanted += ["Intent Bitmap : Internal", "Failed Devices : 0"]
     assert all(words in detail for words in wanted), detail
     assert re.findall(r"active sync \S* *(/dev/\S+)", detail) and f"Working Devices : {len(disks)}" in detail, detail
     for disk in disks:
         assert "Data Offset : 2048 sectors" in harness.must(f"mdadm --examine {disk.part()}")
-    assert harness.must(f"echo check > {AT}/sync_action; sleep 0.5; until grep -q idle {AT}/sync_action; do sleep 0.2; done; cat {AT}/mismatch_cnt").strip() == "0"
+    check = f"echo check > {AT}/sync_action; sleep 0.5; until grep -q idle {AT}/sync_action; do sleep 0.2; done; cat {AT}/mismatch_cnt"
+    assert harness.must(check).strip() == "0"
     for name in harness.must("lvs --noheadings -o lv_name pgdata").split():
         assert re.fullmatch(r"0 \d+ linear 9:\d+ \d+", harness.must(f"dmsetup table pgdata-{name}").strip())
         shape = dict(row.split(":", 1) for row in harness.must(f"dumpe2fs -h /dev/pgdata/{name} 2>/dev/null").splitlines() if ":" in row)

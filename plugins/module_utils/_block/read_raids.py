@@ -70,9 +70,8 @@ def read_md_arrays() -> List[MdArray]:
                 slot, states = read_text("%s/%s/slot" % (at, entry)), read_text("%s/%s/state" % (at, entry))
                 members.append(MdMember(devno, int(slot) if slot.isdigit() else -1, tuple(word for word in states.replace(",", " ").split())))
         level, state = read_text(at + "/level"), read_text(at + "/array_state")
-        numbers = [read_size("%s/%s" % (at, what)) for what in ("layout", "chunk_size", "raid_disks", "component_size")]
-        component = numbers.pop() * 1024  # it is in KiB
-        arrays.append(MdArray(name, read_text("%s/%s/dev" % (_BASE, name)), state, level, *numbers, component, tuple(members)))
+        layout, chunk, disks, kib = (read_size("%s/%s" % (at, what)) for what in ("layout", "chunk_size", "raid_disks", "component_size"))
+        arrays.append(MdArray(name, read_text("%s/%s/dev" % (_BASE, name)), state, level, layout, chunk, disks, kib * 1024, tuple(members)))
     return [array for array in arrays if array.state != "clear"]
 
 

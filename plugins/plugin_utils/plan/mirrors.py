@@ -8,6 +8,8 @@ array over all is not started then. With two devices nothing is there to tell it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import ownership
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_ID, MD_UUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
@@ -183,16 +185,16 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
     filled = 0
     for leg in plan.ordered:
         serial, member = seen.nodes[leg.devno].identity.serial, attached.get(leg.node.devno) if leg.node else None
-        pair = next((one for one in spec.replace if one.new == serial), None)
-        old = olds.get(pair.old) if pair and pair.old != pair.new else None
+        wish = next((one for one in spec.replace if one.new == serial), None)
+        old = olds.get(wish.old) if wish and wish.old != wish.new else None
         if member and member.faulty:
             text = "%s has failed, and its array runs without it [degraded]; growth waits; %s; name another in its place in devices, with replace: {%s: %s}"
             plan.refuse(text, name_device(seen, leg.devno), _BEFORE_BOOT, as_yaml(serial), "SERIAL OF THE NEW ONE")
         elif member and member.in_sync and not (old and old.node and _is_left(seen, attached, old, uuid)):
-            if pair:
-                plan.warn("%s has its place: take replace: {%s: %s} out of the spec", name_device(seen, leg.devno), as_yaml(pair.old), as_yaml(pair.new))
-        elif pair:
-            _plan_place(plan, seen, array, leg, pair, old, events, uuid)
+            if wish:
+                plan.warn("%s has its place: take replace: {%s: %s} out of the spec", name_device(seen, leg.devno), as_yaml(wish.old), as_yaml(wish.new))
+        elif wish:
+            _plan_place(plan, seen, array, leg, wish, old, events, uuid)
             filled += 1
         elif member:
             plan.warn("%s is a member of the array and is being filled, or waits for a place", name_device(seen, leg.devno))
@@ -204,7 +206,7 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
         plan.refuse(text, array.disks - len(array.missing), array.disks, _BEFORE_BOOT, array.name)
 
 
-def _is_left(seen: Observation, attached: dict[str, object], old: Leg, uuid: str) -> bool:
+def _is_left(seen: Observation, attached: Mapping[str, object], old: Leg, uuid: str) -> bool:
     """Whether a device that was replaced is a member still, or says so."""
     found = seen.md_superblocks.get(old.node.devno) if old.node else None
     return bool(old.node and (old.node.devno in attached or (found and found.uuid == uuid)))

@@ -66,10 +66,9 @@ class MirrorHost(Host):
     def pull(self, disk, events=40):
         """Take a disk away; its array runs on."""
         part = next(node for node in self.seen.nodes.values() if node.parent == disk)
-        self.gone[disk] = (
-            self.seen.nodes.pop(disk), self.seen.nodes.pop(part.devno)._replace(holders=()), self.seen.tables.pop(disk), self.seen.md_superblocks.pop(part.devno),
-            [link for link, devno in self.seen.links.items() if devno == disk],
-        )  # fmt: skip
+        links = [link for link, devno in self.seen.links.items() if devno == disk]
+        kept = self.seen.nodes.pop(disk), self.seen.nodes.pop(part.devno)._replace(holders=())
+        self.gone[disk] = (*kept, self.seen.tables.pop(disk), self.seen.md_superblocks.pop(part.devno), links)
         self.seen.links = {link: devno for link, devno in self.seen.links.items() if devno != disk}
         self.seen.paths = {path: devno for path, devno in self.seen.paths.items() if devno != disk}
         self._drop(part.devno)
