@@ -134,7 +134,7 @@ def was_run_apart(member: MdSuperblock, array: MdArray, events: int) -> bool:
 
 
 def _checksum(raw: bytes) -> int:
-    """That of calc_sb_1_csum() in drivers/md/md.c, over the superblock with its roles, with zeros for the checksum itself."""
+    """That of drivers/md/md.c: over the superblock with its roles, with zeros for the checksum itself."""
     bare = raw[:0xD8] + bytes(4) + raw[0xDC:]
     words = struct.unpack("<%dI" % (len(bare) // 4), bare[: len(bare) // 4 * 4])
     total: int = sum(words) + (struct.unpack_from("<H", bare, len(bare) - 2)[0] if len(bare) % 4 else 0)

@@ -24,7 +24,7 @@ GOOD = {
 GONE = object()
 STACK_KEYS = (
     "valid keys: name, devices, layout, reserve, stripe_size, extent_size, geometry, volumes, accept, blank_proof, "
-    "write_cache, power_loss_protection, erase, discard, workload, grow, stripes"
+    "write_cache, power_loss_protection, erase, discard, workload, grow, stripes, mirror, replace"
 )
 VOLUME_KEYS = (
     "valid keys: name, size, mount, label, mount_options, mount_profile, owner, group, mode, errors, bytes_per_inode, discard, selinux_context, "
