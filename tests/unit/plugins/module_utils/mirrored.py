@@ -86,6 +86,7 @@ class MirrorHost(Host):
         node, part, table, found, links = self.gone.pop(disk)
         self.seen.nodes.update({disk: node, part.devno: part})
         self.seen.tables[disk] = table
+        self.seen.paths[node.path] = disk
         for link in links:
             self.seen.links[link] = disk
             self.seen.paths["/dev/disk/by-id/" + link] = disk
