@@ -191,9 +191,10 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
         if left.in_sync:
             raise PlumblineError("%s is in use in the array %s, and %s is as well; look at mdadm --detail %s" % (old.path, at, new.path, at))
         _mdadm(run, seen, ["--manage", at, "--remove", old.path], "%s, which was replaced, could not be taken out of the array %s" % (old.path, at))
-    _mdadm(run, seen, ["--zero-superblock", old.path], "the member superblock of %s, which was replaced, could not be cleared" % old.path)
+    cleared = run([_tool(seen), "--zero-superblock", old.path])
     _settle(run)
     _read_back(look(), step)
+    must_succeed(cleared, "%s was replaced, and its member superblock could not be cleared; take it out before the next boot" % old.path)
 
 
 def _check_old(seen: Observation, step: Mapping[str, Any], array: MdArray, old: Node, beside: Optional[MdMember]) -> None:
