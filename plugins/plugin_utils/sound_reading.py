@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import MdSuperblock
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 
 # A host with 1,000 disks, each with a partition in a stack, has 2,400 devices.
 MOST_NODES = 10_000
 # Ways from a device down to its disks: a volume of 1,000 segments on 64 devices has 64,000.
 MOST_WAYS = 1 << 16
+MOST_MEMBERS = 1 << 12  # of an array of md; a superblock has room for fewer roles
 MOST_WAYS_OF_ALL = 1 << 18  # of all devices together, each way once for each device that a filesystem of several has
 _NO_READING = "what the host returned does not fit together: "
 
@@ -32,6 +34,10 @@ def check_reading(seen: Observation) -> None:
     for devno, raid in seen.raids.items():
         if min(raid.done, raid.total, raid.mismatches or 0) < 0:
             raise PlumblineError(f"{_NO_READING}the array {devno} has a number below 0")
+    for array in (*seen.md_arrays, *seen.md_superblocks.values()):
+        offset = array.data_offset if isinstance(array, MdSuperblock) else array.component
+        if not 0 <= array.disks <= MOST_MEMBERS or min(array.chunk, offset) < 0:
+            raise PlumblineError(f"{_NO_READING}an array of md has {array.disks:,} members, or a number below 0; wanted at most {MOST_MEMBERS:,}")
     for path, devno in seen.paths.items():
         if devno not in seen.nodes:
             raise PlumblineError(f"{_NO_READING}{path} leads to device {devno}, which is not there")

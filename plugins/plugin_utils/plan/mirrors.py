@@ -152,7 +152,7 @@ def _check_shape(plan: StackPlan, seen: Observation, array: MdArray) -> None:
     elif array.disks != wanted:
         text = "%s has %d members, and the spec names %d devices [mirror]; a mirrored stack does not get wider or narrower: name those that it has"
         plan.refuse(text, what, array.disks, wanted)
-    elif array.chunk != plan.stripe and (plan.spec.stripe_bytes or array.chunk % plan.grain):
+    elif array.chunk != plan.stripe and (plan.spec.stripe_bytes or not array.chunk or array.chunk % plan.grain):
         refuse_rebuild(plan, what + " [mirror]", "a chunk of %s" % human(array.chunk), human(plan.stripe))
 
 
