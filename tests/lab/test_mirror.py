@@ -217,7 +217,7 @@ def test_what_was_ended_while_the_array_was_made(bench: Bench, harness: Harness,
     (create,) = [step for step in harness.module("stack_plan", spec)["steps"] if step["action"] == "mirror_create"]
     harness.apply([create])
     assert actions(harness, spec) == ALL[2:]
-    harness.must(f"mdadm -q --stop /dev/{MD}; udevadm settle; mdadm -q --zero-superblock {' '.join(disk.part() for disk in four[1:])}")
+    harness.must(f"mdadm -q --stop /dev/{MD}; udevadm settle; for part in {' '.join(disk.part() for disk in four[1:])}; do blkdiscard -f -z $part; done")
     harness.must(f"mdadm -q -I {four[0].part()} || true; cat /proc/mdstat")
     assert actions(harness, spec) == ALL[1:]
     harness.must(f"dd if=/dev/urandom of={four[0].part()} bs=4096 count=1 seek=600 oflag=direct conv=notrunc,fsync status=none || true")
