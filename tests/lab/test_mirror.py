@@ -264,7 +264,10 @@ def test_an_older_member_alone_at_a_boot(bench: Bench, harness: Harness, mirrors
     gone = bench.disks.pop(disks[1].name)
     bench.plug(disks[0])
     bench.power_cut()
-    harness.must("until [ $(cut -d. -f1 /proc/uptime) -gt 50 ]; do sleep 1; done; udevadm settle", timeout=200)
+    # udev waits for the others, and mdadm-last-resort starts then what can be started.
+    tried = "journalctl -b --no-pager -u 'mdadm-last-resort@*.service' | grep -qE 'Deactivated|Finished|Failed|exited'"
+    harness.must(f"until {tried}; do sleep 1; done; sleep 3; udevadm settle", timeout=280)
+    print(harness.must("cat /proc/mdstat; journalctl -b --no-pager -t kernel | grep -E 'md[0-9]*:|md/raid' || true"))
     if count == 4:
         result = harness.module("stack_plan", spec)
         assert "pgdata" not in harness.must("findmnt --raw --noheadings || true; vgs --noheadings -o vg_name")
