@@ -187,7 +187,8 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
         serial, member = seen.nodes[leg.devno].identity.serial, attached.get(leg.node.devno) if leg.node else None
         wish = next((one for one in spec.replace if one.new == serial), None)
         old = olds.get(wish.old) if wish and wish.old != wish.new else None
-        if member and member.faulty:
+        again = wish and wish.old == wish.new
+        if member and member.faulty and not again:
             text = "%s has failed, and its array runs without it [degraded]; growth waits; %s; name another in its place in devices, with replace: {%s: %s}"
             plan.refuse(text, name_device(seen, leg.devno), _BEFORE_BOOT, as_yaml(serial), "SERIAL OF THE NEW ONE")
         elif member and member.in_sync and not (old and old.node and _is_left(seen, attached, old, uuid)):

@@ -127,7 +127,8 @@ def _read_back(after: Observation, step: Mapping[str, Any]) -> None:
 def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
     """A blank partition, or a member that was away, takes the place of one that is gone. Waits until it holds what it should."""
     array, new = _running(seen, step), member_node(seen, step["new"])
-    if not _member(array, new.devno):
+    inside = _member(array, new.devno)
+    if not inside or inside.faulty:
         _check_new(seen, step, array, new)
         if check:
             return

@@ -285,6 +285,7 @@ def test_a_member_that_has_failed():
     first, *others = host.array.members
     host.change(members=(first._replace(states=("faulty",)), *others))
     refused(host, mirrored(host), "(SER0000) has failed, and its array runs without it [degraded]", "replace: {SER0000: SERIAL OF THE NEW ONE}")
+    assert actions(make_plan(mirrored(host, replace={"SER0000": "SER0000"}), host.seen)) == ["mirror_add"]
 
 
 def test_a_member_that_is_being_filled_is_a_warning():

@@ -177,6 +177,18 @@ def test_a_member_that_was_away(arrays, code, calls):
     assert [next(word for word in call.split() if word in ("--re-add", "--zero-superblock", "--add")) for call in lab.take()] == calls
 
 
+def test_a_member_that_had_failed_and_is_in_order_again(arrays):
+    host = MirrorHost(4)
+    host.build(spec(host, mirror=True))
+    first, *others = host.array.members
+    host.change(members=(first._replace(slot=-1, states=("faulty",)), *others))
+    host.set_events(40)
+    (step,) = make_plan(spec(host, mirror=True, replace={"SER0000": "SER0000"}), host.seen).steps
+    lab = Lab(host, step)
+    arrays(host)
+    assert [call.split()[3] for call in lab.take()] == ["--remove", "--re-add"]
+
+
 @pytest.mark.parametrize("change", [{"events": 99}, {"roles": (0, 1, FAULTY, 3)}, {"uuid": "1:2:3:4"}])
 def test_a_member_that_was_run_apart_is_not_taken_back(arrays, change):
     lab = replacing(gone=True, replace={"SER0001": "SER0001"}, back={})
