@@ -91,7 +91,7 @@ class MariaDB(Database):
     owner, unit = "mysql", "mariadb.service"
     client = "mariadb --batch --skip-column-names --unbuffered lab"
     insert = "insert into acknowledged values (%d); select %d;"
-    load = "mariadb-slap --user=mysql --create-schema=slap --auto-generate-sql --auto-generate-sql-load-type=update --concurrency=2 --number-of-queries=10000000"
+    load = "mariadb-slap --create-schema=slap --auto-generate-sql --auto-generate-sql-load-type=update --concurrency=2 --number-of-queries=10000000"
     settings = "/etc/mysql/mariadb.conf.d/99-plumbline-lab.cnf"
 
     def create(self) -> None:
@@ -101,7 +101,8 @@ class MariaDB(Database):
         self.harness.must("mariadb --execute 'create database lab'")
 
     def remove(self) -> None:
-        self.harness.run(f"systemctl disable --quiet --now {self.unit}; rm -rf {self.settings} /etc/systemd/system/{self.unit}.d; systemctl daemon-reload; sync")
+        files = f"{self.settings} /etc/systemd/system/{self.unit}.d"
+        self.harness.run(f"systemctl disable --quiet --now {self.unit}; rm -rf {files}; systemctl daemon-reload; sync")
 
     def sql(self, command: str) -> str:
         return self.harness.must(f'mariadb --batch --skip-column-names --execute "{command}" lab', 120).strip()
