@@ -65,4 +65,4 @@ def chip(level: str, text: str = "") -> Chip:
 
 def joined(parts: Iterable[object], between: str) -> Phrase:
     """Pieces of one line with a text between each two of them."""
-    return Phrase(tuple(one for part in parts for one in (between, part))[1:])
+    return Phrase(tuple(piece for part in parts for piece in (between, part))[1:])
