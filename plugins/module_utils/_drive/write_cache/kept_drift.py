@@ -34,6 +34,6 @@ def _judge(node: Node, state: str, cache: WriteCache) -> List[Finding]:
         return [Finding(ERROR, "write_cache", name, text, "%s; %s" % (state, _MEND), "kept_state")]
     if rules.believed_wrongly(cache, node.write_cache):
         text = "its volatile write cache is on and the kernel believes 'write through': flushes are dropped"
-        wanted = "'%s'; %s; and find who wrote queue/write_cache" % (WRITE_BACK, _MEND)
-        return [Finding(ERROR, "write_cache", name, text, wanted, "kept_belief")]
+        remedy = "'%s'; %s; and find who wrote queue/write_cache" % (WRITE_BACK, _MEND)
+        return [Finding(ERROR, "write_cache", name, text, remedy, "kept_belief")]
     return []
