@@ -62,8 +62,8 @@ def link_loads(job: str, rates: Sequence[Tuple[str, float]], links: Mapping[str,
     for name, rate in rates if job == JOB else ():
         for link in links.get(name, ()):
             legs.setdefault(link, []).append((name, rate))
-    loads = [(link, found, link.payload) for link, found in legs.items()]
-    return [LinkLoad(link, tuple(name for name, _rate in found), sum(rate for _name, rate in found), payload) for link, found, payload in loads if payload]
+    loads = [(link, pairs, link.payload) for link, pairs in legs.items()]
+    return [LinkLoad(link, tuple(name for name, _rate in pairs), sum(rate for _name, rate in pairs), payload) for link, pairs, payload in loads if payload]
 
 
 def is_link_bound(loads: Sequence[LinkLoad]) -> Optional[bool]:
