@@ -70,16 +70,16 @@ class ActionModule(ControllerAction):
     def _read(self, source: str, task_vars: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
         """(the record in a file of the host, or the failure of the call). What it says of its host is not kept: the file's name says that."""
         result = self._execute_module(module_name="ansible.legacy.slurp", module_args={"src": source}, task_vars=task_vars)
-        told = as_data(result, OF_A_FAILURE)
-        if told.get("failed") or told.get("unreachable"):
-            return {}, told
+        answer = as_data(result, OF_A_FAILURE)
+        if answer.get("failed") or answer.get("unreachable"):
+            return {}, answer
         try:
             content = result.get("content")
             if not isinstance(content, str) or len(content) > 2 * LARGEST:
                 raise ValueError("found no text of at most 32 MiB; wanted the record of a proof")
-            found = parse_record(base64.b64decode(content, validate=True))
-            if not isinstance(found, dict):
+            record = parse_record(base64.b64decode(content, validate=True))
+            if not isinstance(record, dict):
                 raise ValueError("found a value that is no mapping; wanted the record of a proof")
         except ValueError as fault:
             raise AnsibleActionFail(f"{source} on the host: {fault}") from fault
-        return {key: value for key, value in found.items() if key != "host"}, {}
+        return {key: value for key, value in record.items() if key != "host"}, {}

@@ -73,9 +73,9 @@ def process(pid: int) -> Process:
     return Process(pid, started) if started else Process()
 
 
-def is_alive(one: Process) -> bool:
+def is_alive(known: Process) -> bool:
     """Whether exactly this process is still there."""
-    return bool(one.pid) and process(one.pid) == one
+    return bool(known.pid) and process(known.pid) == known
 
 
 def connection() -> Process:
@@ -83,16 +83,16 @@ def connection() -> Process:
 
     It lives as long as the controller keeps the connection, from call to call where that is shared (ControlPersist).
     """
-    pid, found = os.getpid(), 0
+    pid, outermost = os.getpid(), 0
     for _step in range(_ANCESTORS):
         if pid <= 1:
             break
         parent = _stat_of(pid)[0]
         with contextlib.suppress(OSError), open("/proc/%d/environ" % pid, "rb") as handle:
             if b"\0SSH_CONNECTION=" in b"\0" + handle.read():
-                found = parent
+                outermost = parent
         pid = parent
-    return process(found) if found > 1 else Process()
+    return process(outermost) if outermost > 1 else Process()
 
 
 def _boot_id() -> str:
@@ -116,8 +116,8 @@ def _locked() -> Iterator[None]:
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(DIRECTORY, 0o700)
-        found = os.lstat(DIRECTORY)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        status = os.lstat(DIRECTORY)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise PlumblineError("%s is no directory of root's alone [lease]; nothing was written. Find out who made it, and remove it" % DIRECTORY)
         fd = os.open(os.path.join(DIRECTORY, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as fault:

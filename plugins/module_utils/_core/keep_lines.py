@@ -40,7 +40,7 @@ class LineFile:
     def read(self) -> List[Mapping[str, Any]]:
         """The records of all whole lines. Raises ValueError where they are none."""
         records = [json.loads(line) for line in self.whole_lines().decode("ascii").splitlines()]
-        if not all(isinstance(one, dict) for one in records):
+        if not all(isinstance(record, dict) for record in records):
             raise ValueError("a line is no mapping")
         return records
 

@@ -80,11 +80,11 @@ TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mount", "fio", "udevadm", "hdpar
 
 def find_known_tools(more: Iterable[str] = ()) -> Dict[str, str]:
     """Tool → its path, of those that are there. *more*: beside those that any host may need."""
-    found = {}
+    paths = {}
     for tool in (*TOOLS, *more):
         for directory in ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"):
             path = os.path.join(directory, tool)
             if os.access(path, os.X_OK):
-                found[tool] = path
+                paths[tool] = path
                 break
-    return found
+    return paths
