@@ -47,7 +47,7 @@ class ActionModule(ControllerAction):
         except OSError as fault:
             raise AnsibleActionFail(f"directory {folder}: {fault.strerror}; wanted a folder of the controller that can be made and written to") from fault
         if not kept:
-            return self._told(folder, "" if before else "made", changed=not before)
+            return self._result(folder, "" if before else "made", changed=not before)
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         own = {"host": self._host, "time": now}
         record, failed = ({**params["record"], **own}, {}) if params["source"] is None else self._read(params["source"], task_vars)
@@ -61,9 +61,9 @@ class ActionModule(ControllerAction):
                 write_whole(path, text.encode("utf-8", "backslashreplace"))
             except OSError as fault:
                 raise AnsibleActionFail(f"{path}: {fault.strerror}; wanted a file that can be written") from fault
-        return self._told(path, "kept in", changed=True)
+        return self._result(path, "kept in", changed=True)
 
-    def _told(self, path: str, words: str, changed: bool) -> dict[str, Any]:
+    def _result(self, path: str, words: str, changed: bool) -> dict[str, Any]:
         print_report(self._display, self._host, [f"{words} {path}"] if words else [])
         return {"changed": changed, "path": path}
 

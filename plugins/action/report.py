@@ -64,7 +64,7 @@ def by_host(directory: str | None, records: list[Mapping[str, Any]], expected: S
     """Each host's record, merged of all that there are of it.
 
     A file comes from a host, and so may what is in it: the name of the file says which host, and the host of a file that cannot be read or names
-    another one is told so. It is read again when its host's turn has come, and not kept until then: a fleet may be larger than the memory.
+    another one gets a finding. It is read again when its host's turn has come, and not kept until then: a fleet may be larger than the memory.
     """
     parts: dict[str, list[str | Mapping[str, Any]]] = {}
     strange: list[str] = []

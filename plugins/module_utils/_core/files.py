@@ -115,7 +115,7 @@ def _replace_in(folder: int, name: str, text: str, mode: int, model: Optional[os
             os.fsync(fd)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        with contextlib.suppress(OSError):  # what went wrong first is what is told
+        with contextlib.suppress(OSError):  # the first error is the one to report
             os.unlink(temporary, dir_fd=folder)
         raise
     os.fsync(folder)

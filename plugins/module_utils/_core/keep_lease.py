@@ -41,7 +41,7 @@ LOCK_SECONDS = 10  # the lock is held for milliseconds
 
 
 class Process(NamedTuple):
-    """A process, told from a later one with the same number. 0 is none."""
+    """A process, distinguished from a later one with the same number. A number of 0: no process."""
 
     pid: int = 0
     started: int = 0
@@ -112,7 +112,7 @@ def _now() -> float:
 
 @contextlib.contextmanager
 def _locked() -> Iterator[None]:
-    """Alone with the lease. The directory is root's own, so nobody else can have put a link into it."""
+    """Holds the lock of the lease. The directory is root's own, so nobody else can have put a link into it."""
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(DIRECTORY, 0o700)
@@ -133,7 +133,7 @@ def _locked() -> Iterator[None]:
 
 
 def _load() -> Optional[Lease]:
-    """The lease that is there. Raises PlumblineError for a file that is none: nobody but us writes here, and by rename."""
+    """The lease that is there. Raises PlumblineError for a file that is no lease: nobody but us writes here, and by rename."""
     try:
         raw = read_own(path(), MAX_BYTES)
     except FileNotFoundError:
@@ -179,7 +179,7 @@ class Held(PlumblineError):
 
 
 class Run(NamedTuple):
-    """A run as its controller names it. Empty *run*: a new one. *gone*: a run whose process is no more, by the word of its own controller."""
+    """A run as its controller names it. Empty *run*: a new one. *gone*: a run whose process is no more, as its own controller reports."""
 
     run: str = ""
     controller: str = ""

@@ -21,7 +21,7 @@ class LineFile:
     """One file. Raises PlumblineError where it cannot be opened, or another process has it, and with *damaged* where it holds something else."""
 
     def __init__(self, path: str, busy: str) -> None:
-        """*busy*: what is told where another process has it."""
+        """*busy*: the message where another process has it."""
         self.path = path
         try:
             make_private(os.path.dirname(path))

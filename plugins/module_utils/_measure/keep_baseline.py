@@ -21,7 +21,7 @@ _LARGEST = 1 << 20
 
 
 class RawLeg(NamedTuple):
-    """Who a raw device is."""
+    """The identity of a raw device."""
 
     key: str
     serial: str

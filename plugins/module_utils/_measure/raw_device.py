@@ -71,7 +71,7 @@ def _observed(run: Runner, path: str, serial: str, resumed: bool, prove: bool) -
 
 
 def examine_device(run: Runner, path: str, serial: str, resumed: bool = False) -> Node:
-    """Look at a device without holding it, so that all that speaks against a load is told. Raises PlumblineError with every reason."""
+    """Look at a device without holding it, so that all that speaks against a load is reported. Raises PlumblineError with every reason."""
     seen = _observed(run, path, serial, resumed, True)
     return seen.nodes[seen.paths[path]]
 

@@ -50,7 +50,7 @@ def read_piece(path: str, offset: int) -> bytes:
 
 @contextlib.contextmanager
 def told_if_gone(names: Sequence[str]) -> Iterator[None]:
-    """A failure within is told as that of a disk that went away, if one of these did."""
+    """A failure within is reported as a disk that went away, if one of these did."""
     try:
         yield
     except PlumblineError as fault:

@@ -56,7 +56,7 @@ class Share(NamedTuple):
 
 
 class JobShare(NamedTuple):
-    """What one job came to. Rates are means over its blocks, in bytes per second. A *share* of None: too few blocks for one."""
+    """The result of one job. Rates are means over its blocks, in bytes per second. A *share* of None: too few blocks for one."""
 
     share: Optional[Share]
     stack: float
@@ -122,16 +122,16 @@ def measure_share(options: ShareOptions, baseline: Sequence[float] = (), dice: O
     share: Optional[Share] = None
     first, step = (FIRST_LOOK_APART, 1) if baseline else (FIRST_LOOK, TURN)
     if baseline and (len(baseline) < 2 or min(baseline) <= 0):
-        return _found(options, sides, None, baseline, "", "the baseline has no two blocks with a rate; measure it again")
+        return _outcome(options, sides, None, baseline, "", "the baseline has no two blocks with a rate; measure it again")
     while True:
         rates: Dict[str, float] = {LEGS: 0.0, VOLUMES: 0.0}
         for side in (VOLUMES, VOLUMES) if baseline else toss.choice(PAIRS):
             block = yield side
             if block is None:
-                return _found(options, sides, share, baseline, "the budget was spent")
+                return _outcome(options, sides, share, baseline, "the budget was spent")
             sides[side].append(block)
             if block.rate <= 0:
-                return _found(options, sides, share, baseline, "", "nothing was completed in a block of the %s; look at what holds them up" % side)
+                return _outcome(options, sides, share, baseline, "", "nothing was completed in a block of the %s; look at what holds them up" % side)
             rates[side] += math.log(block.rate)
         logs.append(rates[VOLUMES] / 2 if baseline else rates[VOLUMES] - rates[LEGS])
         if len(logs) < first or (len(logs) - first) % step:
@@ -139,10 +139,10 @@ def measure_share(options: ShareOptions, baseline: Sequence[float] = (), dice: O
         error = spent(options.error, (len(logs) - first) // step + 1)
         share = interval_apart(logs, [math.log(rate) for rate in baseline], error) if baseline else interval(logs, error)
         if share.half <= options.precision and judge_share(share, options.min_share) != INCONCLUSIVE:
-            return _found(options, sides, share, baseline, "")
+            return _outcome(options, sides, share, baseline, "")
 
 
-def _found(options: ShareOptions, sides: Dict[str, List[Block]], share: Optional[Share], baseline: Sequence[float], budget: str, fault: str = "") -> JobShare:
+def _outcome(options: ShareOptions, sides: Dict[str, List[Block]], share: Optional[Share], baseline: Sequence[float], budget: str, fault: str = "") -> JobShare:
     """The result. *budget*: what ended the measurement; *fault*: why no verdict may be made of it."""
     blocks = sides[LEGS] + sides[VOLUMES]
     fewest = 2 * (FIRST_LOOK_APART if baseline else FIRST_LOOK)
@@ -174,7 +174,7 @@ def _mean_rates(blocks: Sequence[Block]) -> Tuple[Tuple[str, float], ...]:
 
 
 def _verdict(options: ShareOptions, blocks: Sequence[Block], share: Optional[Share], too_few: str, budget: str) -> Tuple[str, str]:
-    """The verdict, and why it is none of pass or fail, or what decided it. A busy CPU decides first: it may be what was measured."""
+    """The verdict, and what decided it, or why it is neither pass nor fail. A busy CPU decides first: it may be what was measured."""
     busy, busiest = _mean([block.busy for block in blocks]), _mean([block.busiest for block in blocks])
     if busy > options.max_cpu:
         return INCONCLUSIVE, "the CPUs were %.0f %% busy (more than %.0f %%): they, and not the storage, may have been measured" % (

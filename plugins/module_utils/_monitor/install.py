@@ -56,7 +56,7 @@ def _text_of(path: str) -> Optional[str]:
 
 
 def apply_files(run: Runner, texts: Mapping[str, str], outputs: Sequence[str], check_mode: bool) -> MonitorChange:
-    """Bring the host to these files (path → text) and no others of ours. *outputs*: what the program itself writes. Services are told of changes only."""
+    """Bring the host to these files (path → text) and no others of ours. *outputs*: what the program writes. Only changes restart a service."""
     conf = smartd_conf()
     record, kept = _record(conf), {*texts, *outputs}
     gone = sorted(set(record.files) - kept)

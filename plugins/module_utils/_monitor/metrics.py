@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What was read of a host as metrics for Prometheus, in its text format (prometheus.io, "Exposition formats", version 0.0.4). Pure.
 
-Drives are told apart by WWN or serial, never by the kernel's names, which change. What is not known has no sample.
+Drives are distinguished by WWN or serial, never by the kernel's names, which change. What is not known has no sample.
 """
 
 from __future__ import annotations

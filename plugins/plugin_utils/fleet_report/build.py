@@ -29,7 +29,7 @@ def merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
 def of_proof(proof: Mapping[str, Any]) -> dict[str, Any]:
     """What the record of a proof, as a host keeps it, is in the record of that host.
 
-    When it was made is the host's word, and dates nothing here. When it was fetched the controller noted itself.
+    The time at which it was made is the host's claim, and dates nothing here. The time at which it was fetched was noted by the controller.
     """
     return {"proofs": [dict(proof)], **({"time": proof["kept"]} if "kept" in proof else {})}
 

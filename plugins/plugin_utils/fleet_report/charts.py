@@ -124,7 +124,7 @@ def stacked_bars(ident: str, title: str, description: str, rows: Sequence[tuple[
 
 
 def heat_map(ident: str, title: str, description: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], width: float = 760.0) -> Bars:
-    """A level for each row and column, told by a glyph as well as by its colour. The names of the columns stand above them."""
+    """A level for each row and column, shown by a glyph as well as by its colour. The names of the columns stand above them."""
     wide = (width - _LABELS) / max(1, len(columns))
     drawn = []
     for line, (label, levels) in enumerate(rows):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All hosts of a report, the worst first, and what they come to. Pure."""
+"""All hosts of a report, the worst first, and the verdict on all of them. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Fleet(NamedTuple):
 
     @property
     def dated(self) -> str:
-        """Of when it is: the time, and where the host that was read first is of another day, both."""
+        """The date of the report: its time, and the oldest reading as well where that is of another day."""
         return f"{self.oldest} to {self.time}" if self.oldest and self.oldest[:10] != self.time[:10] else self.time
 
     def counts(self) -> dict[str, int]:
@@ -69,7 +69,7 @@ class Group(NamedTuple):
 
     @property
     def others(self) -> str:
-        """How many findings of the kind the first host has beside the one that is told, where it is the only host."""
+        """How many findings of the kind the first host has beside the one that is shown, where it is the only host."""
         return f" (and {self.total - 1:,} more such)" if len(self.hosts) == 1 and self.total > 1 else ""
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What one host may take of a report: so much of its record is read, and in what is shown of all hosts each has its place. Pure.
 
-A host may say anything, and very much of it. What is left out is counted, and told as a finding of that host.
+A host may say anything, and very much of it. What is left out is counted, and reported as a finding of that host.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels 
 MOST = 1000  # members of a list or a mapping, and findings of a host: as many as no host has drives
 MOST_ALL = 100_000  # lists, mappings and texts of lists in a record: that of 1,000 disks has some 40,000
 _DEEPEST = 32  # levels of lists and mappings in each other; a record has some ten
-_KINDS = 20  # of what is left out that are told apart
+_KINDS = 20  # of what is left out that are counted separately
 T = TypeVar("T")
 
 
@@ -74,7 +74,7 @@ def _badness(member: Any) -> int:
 def fair(ordered: Sequence[T], hosts_of: Callable[[T], Collection[Hashable]], most: int) -> list[T]:
     """At most *most* of what is ordered from the worst, in that order: the first of each host before the second of any.
 
-    *hosts_of*: whose something is. What several hosts share comes as early as for any of them, or one of them could take the others' place.
+    *hosts_of*: the hosts of an entry. What several hosts share comes as early as for any of them, or one of them could take the others' place.
     """
     turns: Counter[Hashable] = Counter()
     ranked = []

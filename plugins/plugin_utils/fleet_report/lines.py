@@ -39,7 +39,7 @@ class Band(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A stretch of the x axis that something is said of."""
+    """A stretch of the x axis with a label."""
 
     first: float
     last: float
@@ -47,7 +47,7 @@ class Window(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A place on the x axis that something is said of."""
+    """A place on the x axis with a label."""
 
     at: float
     label: str

@@ -45,14 +45,14 @@ class Device(NamedTuple):
     figures: Sequence[Figure]
 
 
-def _found(fleet: Fleet) -> list[tuple[str, Mapping[str, Any]]]:
+def _steady_runs(fleet: Fleet) -> list[tuple[str, Mapping[str, Any]]]:
     return [(host.host, run) for host in fleet.hosts for run in host.steady]
 
 
 def steady_state(fleet: Fleet, names: sections.Names) -> Subject | None:
-    """What each device came to."""
+    """The result of each device."""
     listed = []
-    for host, run in _found(fleet):
+    for host, run in _steady_runs(fleet):
         level = steady_level(run)
         which = [words(run.get(key)) for key in ("device", "mode", "pattern")]
         listed.append((level, (names[host], *which, chip(level), *(words(run.get(key)) for key in _FIGURES))))
@@ -65,7 +65,7 @@ def steady_state(fleet: Fleet, names: sections.Names) -> Subject | None:
 def steady_devices(fleet: Fleet) -> list[Device]:
     """Each device's series over fills, or over time where fills are not known."""
     devices = []
-    for at, (host, run) in enumerate(fair(_found(fleet), lambda entry: entry[:1], PLOTTED)):
+    for at, (host, run) in enumerate(fair(_steady_runs(fleet), lambda entry: entry[:1], PLOTTED)):
         name = f"{host} {words(run.get('device'))}"
         figures = series_plots(f"load-{at}", name, run)
         hidden = as_number(run.get("hidden_space"))

@@ -32,7 +32,7 @@ class Phrase(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The first cell of a row is its name. *left_out*: what is said of rows that are not shown; *empty*: what is said where there is none at all."""
+    """The first cell of a row is its name. *left_out*: the text about rows that are not shown; *empty*: the text where there is no row."""
 
     caption: str
     heads: Sequence[str]

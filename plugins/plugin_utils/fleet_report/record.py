@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One host of the report, from its record: a mapping of module → what the module returned. Pure.
 
-A record comes from outside. Whatever is not as it should be in it is left out or told, and never raises.
+A record comes from outside. Whatever is wrong in it is left out or reported as a finding, and never raises.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODULES: Mapping[str, str] = {
     "steady_state": "steady_state",
     "acceptance": "acceptance",
 }
-UNREADABLE = "unreadable"  # of a record: files of the host that are none, each with what is wrong with it
+UNREADABLE = "unreadable"  # key of a record: the host's files that are no record, each with what is wrong with it
 OF_VERDICT = {PASS: OK, ACCEPTED: INFO, FAIL: ERROR, INCONCLUSIVE: UNKNOWN, UNFINISHED: UNKNOWN, NOT_JUDGED: NONE}
 _LEVELS = {"error": ERROR, "warning": WARNING, "info": INFO}
 _FACTS = {
@@ -101,7 +101,7 @@ class HostReport(NamedTuple):
 
 
 def has_ssd(devices: Iterable[Mapping[str, Any]], drives: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether there is a drive that does not turn."""
+    """Whether any drive is an SSD: one that is not known to be rotational."""
     turning = {words(device.get("name")) for device in devices if device.get("rotational") is True}
     return any(words(device.get("name")) not in turning for device in (*devices, *drives))
 
@@ -260,7 +260,7 @@ def _judged(measure: str, of: str, result: Mapping[str, Any]) -> Measured:
     except (TypeError, ValueError, AttributeError):
         verdict, reasons = INCONCLUSIVE, ["the result cannot be read"]
     level = OF_VERDICT.get(verdict, UNKNOWN)
-    if measure == "fstrim_proof" and level == OK and result.get("verdict") != PASS:  # passes a proof, and yet tells nothing, or that there is no trim
+    if measure == "fstrim_proof" and level == OK and result.get("verdict") != PASS:  # the proof passes, although nothing is known of the trim, or there is none
         level, reasons = WARNING if result.get("verdict") == FAIL else UNKNOWN, as_list(result.get("reasons"))
     return Measured(words(measure), of, level, tuple(map(words, reasons)), result)
 
@@ -279,7 +279,7 @@ def _of_measured(measurement: Measured) -> list[HostFinding]:
 
 
 def of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Measured]) -> list[HostFinding]:
-    """Verdicts on whole stacks, where no measurement says the same already; and proofs that are still due."""
+    """Verdicts on whole stacks, where no measurement says the same already; and proofs that must still run."""
     known = {reason for measurement in measured for reason in measurement.reasons}
     findings = []
     for result in modules["stack_proof"]:
@@ -325,12 +325,12 @@ def _ended(run: Mapping[str, Any]) -> bool:
 
 
 def steady_level(run: Mapping[str, Any]) -> str:
-    """That of a run to the steady state. One that is under way, or was cut off, has none, whatever its rounds say; nor has a picture."""
+    """The level of a run to the steady state. One that is under way, or was cut off, has none, whatever its rounds say; nor has a picture."""
     return OF_VERDICT.get(str(run.get("verdict")), UNKNOWN) if _ended(run) else UNKNOWN
 
 
 def _of_load(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[HostFinding]:
-    """What was said of steady states and of cells of an acceptance."""
+    """Findings of runs to the steady state, and of the cells of acceptances."""
     findings = []
     for run in modules["steady_state"]:
         ended, level = _ended(run), steady_level(run)
@@ -365,7 +365,7 @@ def _of_acceptance(result: Mapping[str, Any]) -> list[HostFinding]:
 
 
 def _conditions(record: Mapping[str, Any]) -> dict[str, str]:
-    """Under what all this was found: what the record says itself, and facts of the host."""
+    """The conditions of the record: those that it names itself, and facts of the host."""
     facts = {**as_dict(record.get("ansible_facts")), **as_dict(as_dict(record.get("setup")).get("ansible_facts"))}
     conditions = {name: words(facts[key]) for key, name in _FACTS.items() if key in facts}
     conditions.update({words(key): words(value) for key, value in as_dict(record.get("conditions")).items()})
@@ -373,7 +373,7 @@ def _conditions(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _levels(report: HostReport, modules: Mapping[str, list[Mapping[str, Any]]]) -> dict[str, str]:
-    """Check → the worst that was found; ok where it was looked at and nothing was; none where nobody looked."""
+    """Check → the worst level found; ok where it was checked without a finding; none where it was not checked."""
     looked = {"answer"} if any(modules.values()) else set()
     looked |= {MODULES[name] for name, results in modules.items() if any(map(_worked, results))}
     looked |= {MODULES.get(measurement.measure, "proof") for measurement in report.measured}

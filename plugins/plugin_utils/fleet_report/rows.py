@@ -55,7 +55,7 @@ def finding_row(finding: HostFinding) -> Row:
 
 
 def todo(finding: HostFinding) -> str:
-    """What is wanted, and by which way to come there."""
+    """What is wanted, and how to fix it."""
     return f"Wanted: {finding.wanted}. {finding.todo}".strip() if finding.level != INFO else finding.wanted
 
 
@@ -88,7 +88,7 @@ def drive_of(drive: Mapping[str, Any]) -> Drive:
 
 
 def _or_why(value: object, why: str) -> object:
-    """A figure, or why there is none: a dash alone may be a figure that was forgotten, and 0 is one that was said."""
+    """A figure, or why there is none: a dash alone may be a figure that was forgotten, and 0 is one that was reported."""
     return f"{NOTHING} {why}" if value is None or value == NOTHING else value
 
 

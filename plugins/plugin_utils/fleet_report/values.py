@@ -87,7 +87,7 @@ def number(value: Any, digits: int = 3) -> str:
 
 
 def _no_number(value: Any) -> str:
-    """What stands in the place of a number that is none."""
+    """What is shown in place of a value that is no finite number."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if isinstance(value, int) and not isinstance(value, bool):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a drive says of its health, whoever was asked. Pure data: None means that it was not said."""
+"""What a drive reports of its health, by whichever tool. Pure data: None means that it was not reported."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ AUDIT_OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 class HealthReading(NamedTuple):
-    """What a reading came to. *changed*: something of it was kept, or would be in check mode."""
+    """The result of a reading. *changed*: something of it was kept, or would be in check mode."""
 
     result: Dict[str, Any]
     warnings: List[str]
@@ -59,7 +59,7 @@ class HealthReading(NamedTuple):
 
 
 def read_options(params: Mapping[str, Any], now: int) -> Known:
-    """What the caller knows of the drives beside their words. Raises PlumblineError for a number that is out of range."""
+    """What the caller knows of the drives beyond what they report. Raises PlumblineError for a number that is out of range."""
     if not 1 <= params["timeout"] <= 600:
         raise PlumblineError("timeout: %d; wanted 1 to 600 seconds" % params["timeout"])
     for member in params["members"]:

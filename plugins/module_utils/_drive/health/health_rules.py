@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a drive's own account of its health comes to. Pure.
+"""The verdict on a drive's health, from what the drive itself reports. Pure.
 
 ``failing`` is about the drive, a finding's level about whoever wants to build on it: wear alone never makes a drive fail. The drive's verdict
 outranks every rule here. Growth is what a fault is known by: a count that stands still was paid for long ago.
@@ -48,7 +48,7 @@ class Problem(NamedTuple):
 
 
 class HealthVerdict(NamedTuple):
-    """What one drive comes to. *failing* None: it did not say, or was not read."""
+    """The verdict on one drive. *failing* None: it does not report that, or was not read."""
 
     failing: Optional[bool]
     level: str
@@ -100,7 +100,7 @@ def judge_health(drive: Health, now: int, use: DriveUse = NO_USE, history: Seque
 
 
 def virtual_problem(makers: Sequence[str]) -> Problem:
-    """What is said of virtual disks whose health cannot be read: once for all of a host."""
+    """The finding on virtual disks whose health cannot be read: once for all of a host."""
     text = "virtual (%s): it has no health of its own" % ", ".join(sorted(set(makers)))
     return Problem("not_applicable", INFO, text, "nothing here; the drives behind it are read on the hypervisor, or by the cloud's provider")
 
@@ -110,7 +110,7 @@ def _grown(drive: Health, then: Reading) -> Dict[str, int]:
 
 
 def _said_healthy(drive: Health) -> Optional[bool]:
-    """False where the drive itself said that it does not fail; else None."""
+    """False where the drive itself reports that it does not fail; else None."""
     if drive.protocol == "eMMC":
         return False if drive.pre_eol in (1, 2) and any(drive.life) and max(drive.life) <= 10 else None
     if drive.critical_warning is not None:

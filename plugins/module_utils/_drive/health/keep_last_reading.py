@@ -36,7 +36,7 @@ def update_last(last: Mapping[str, LastReading], new: Mapping[str, LastReading],
 
 
 def _differ(reading: LastReading, other: LastReading) -> bool:
-    """By the level; the figures of warnings change all the time. At the level info only that a drive is left out is kept in words."""
+    """Whether the levels differ; the figures of warnings change all the time. At the level info the only finding that is kept is of a drive left out."""
     return reading.level != other.level or (reading.level == INFO and reading.findings != other.findings)
 
 

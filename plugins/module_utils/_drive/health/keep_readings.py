@@ -26,7 +26,7 @@ _RISING = (
 
 
 class Kept(NamedTuple):
-    """The readings that a drive is compared with. *due*: this one is to be kept; *warning*: why a new baseline begins."""
+    """The readings that a drive is compared with. *due*: this one must be kept; *warning*: why a new baseline begins."""
 
     readings: Tuple[Reading, ...]
     due: bool

@@ -28,7 +28,7 @@ class LeftOut(NamedTuple):
         return "device %s" % self.device if self.device else "serial %s" % self.serial if self.serial else "model %s" % self.model
 
     def fits(self, paths: Sequence[str], serial: str, model: str) -> bool:
-        """Whether it is of a drive. *paths*: its links of udev's."""
+        """Whether the entry fits a drive. *paths*: the drive's links that udev made."""
         if self.device:
             return self.device in paths
         return serial == self.serial if self.serial else bool(model) and fnmatch.fnmatchcase(model, self.model)

@@ -184,7 +184,7 @@ class _Controllers:
 
 
 def _named(health: Health, nodes: Sequence[Node]) -> Health:
-    """With what the kernel knows of the drive where it did not say itself. Several namespaces share no WWID."""
+    """With what the kernel knows of the drive where the drive does not report it. Several namespaces share no WWID."""
     if not nodes:
         return health
     identity = nodes[0].identity

@@ -24,7 +24,7 @@ class DrivesRead(NamedTuple):
 
 
 def read_other_drives(means: DriveMeans, nodes: Sequence[Node], members: Sequence[Member], everything: bool, entries: Sequence[LeftOut]) -> DrivesRead:
-    """read_drives() of all that are not left out. Behind a controller a drive says only when it is read who it is; it is left out of what is told."""
+    """read_drives() of all that are not left out. A drive behind a controller is identified only by reading it; it is left out of the report."""
     paths = {"%s/%s" % (home, link): name for home in LINKS for link, name in read_sysfs.read_links(home).items()} if entries else {}
 
     def entry_of(names: Sequence[str], serial: str, model: str) -> Optional[LeftOut]:
@@ -55,6 +55,6 @@ def _known(node: Node) -> Health:
 
 
 def _silent(health: Health) -> Health:
-    """Who the drive is, and nothing of its state."""
+    """The identity of the drive, and nothing of its state."""
     same = {name: getattr(health, name) for name in ("protocol", "model", "serial", "firmware", "wwn")}
     return Health(fault="it is left out", **same)

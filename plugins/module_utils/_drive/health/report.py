@@ -33,7 +33,7 @@ class StackDrives(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known beside the drives' words. *rated*: (pattern of a model, bytes that it may be written)."""
+    """What is known beyond what the drives report. *rated*: (pattern of a model, bytes that it may be written)."""
 
     now: int
     stacks: Sequence[StackDrives] = ()
@@ -48,7 +48,7 @@ def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict
     """``level``, ``findings``, ``drives`` and ``report``, as the module returns them."""
     members = any(source.member and health.read for source, health in drives)
     count = Counter(health.key for _source, health in drives if health.key)
-    reported = [_told(source, health, known, members, count[health.key] > 1) for source, health in sorted(drives, key=lambda drive: _name(drive[0]))]
+    reported = [_drive_result(source, health, known, members, count[health.key] > 1) for source, health in sorted(drives, key=lambda drive: _name(drive[0]))]
     findings = [finding for drive in reported if not drive["not_applicable"] for finding in drive["findings"]]
     virtual = [health.virtual for _source, health in drives if health.not_applicable]
     if virtual:  # one line for all of them: a cloud host has nothing else
@@ -80,15 +80,15 @@ def _unfit(entry: LeftOut) -> Dict[str, Any]:
 def last_readings(result: Mapping[str, Any], keys: Mapping[str, str], now: int) -> Dict[str, LastReading]:
     """What a later plan wants to know of this reading, by the identity of a disk. *keys*: the kernel's name of a disk → its identity."""
     return {
-        keys[name]: LastReading(now, drive["level"], tuple(finding["text"] for finding in drive["findings"] if _is_told(finding)))
+        keys[name]: LastReading(now, drive["level"], tuple(finding["text"] for finding in drive["findings"] if _is_reported(finding)))
         for drive in result["drives"]
         for name in drive["disks"]
         if keys.get(name)
     }
 
 
-def _is_told(finding: Mapping[str, Any]) -> bool:
-    """Whether a later plan tells of it. A drive that is left out is never passed over in silence."""
+def _is_reported(finding: Mapping[str, Any]) -> bool:
+    """Whether a later plan reports it. A drive that is left out is always reported."""
     return finding["level"] in (ERROR, WARNING) or finding["rule"] == "left_out"
 
 
@@ -110,7 +110,7 @@ def _use(source: Source, health: Health, known: Known, members: bool) -> DriveUs
     return use._replace(stack=stack.name, new=stack.new, trusts_capacitors=stack.trusts_capacitors) if stack else use
 
 
-def _told(source: Source, health: Health, known: Known, members: bool, twice: bool) -> Dict[str, Any]:
+def _drive_result(source: Source, health: Health, known: Known, members: bool, twice: bool) -> Dict[str, Any]:
     use, history = _use(source, health, known, members)._replace(identified_twice=twice), known.histories.get(health.key, ())
     verdict = judge_health(health, known.now, use, history, known.advisories)
     name = _name(source)

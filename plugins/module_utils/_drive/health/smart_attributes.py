@@ -107,7 +107,7 @@ def _three_words(value: int, raw: Optional[int]) -> Optional[int]:
 
 
 def _words_or_hundredths(value: int, raw: Optional[int]) -> Optional[int]:
-    """Some firmware writes those words as hundredths alone: known while both readings come to the same."""
+    """Some firmware writes those words as hundredths alone: known while both readings give the same."""
     used = _three_words(value, raw) if raw is not None and raw > 255 else None
     return used if raw is not None and used == (raw & 0xFFFF) // 100 else None
 

@@ -2,7 +2,7 @@
 """What ``smartctl -x --json=c`` prints, as Health. Pure.
 
 Sources: smartctl(8), EXIT STATUS; the JSON of smartmontools 7.1 to 7.5 (ataprint.cpp, scsiprint.cpp, nvmeprint.cpp). 7.3 writes SCSI models as
-``scsi_model_name``; ``endurance_used`` is newer. A value of another type or out of its range is one that was not said.
+``scsi_model_name``; ``endurance_used`` is newer. A value of another type or out of its range counts as not reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.smart_
 # EXIT STATUS of smartctl(8). With one of the first two nothing was read of the drive.
 UNREAD = 1 << 0 | 1 << 1
 REFUSED, FAILED, PREFAIL, PAST, ERRORS, TESTS = (1 << bit for bit in range(2, 8))
-READ_NOTHING = "smartctl read nothing"  # how a fault begins that those bits tell of
+READ_NOTHING = "smartctl read nothing"  # how a fault begins that those bits report
 _LARGEST = 1 << 128  # counters of NVMe have 128 bits
 _FILLERS = (0xFFFFFFFF, 0xFFFFFFFFFFFF)
 _DATA_UNIT = 512 * 1000  # NVM Express Base Specification 2.0, Figure 207
@@ -164,7 +164,7 @@ def _speed(output: Mapping[str, Any], which: str) -> Optional[int]:
 
 
 def counted(**counts: Optional[int]) -> Dict[str, int]:
-    """The counters that were said."""
+    """The counters that are reported."""
     return {name: count for name, count in counts.items() if count is not None}
 
 

@@ -196,7 +196,7 @@ def undoing(run: Runner, tools: Mapping[str, str]) -> Iterator[List[AskedDrive]]
 
 
 def put_drive_back(run: Runner, tools: Mapping[str, str], drive: AskedDrive) -> bool:
-    """Give a drive its state before, and its saved one. Returns whether it was told so; one that is gone, or never changed, is left."""
+    """Give a drive its state before, and its saved one. Returns whether a command was sent; one that is gone, or never changed, is left."""
     cache = ask_drive.read_cache(drive.node)
     if cache.fault or cache == drive.before or drive.before.enabled is None:
         return False

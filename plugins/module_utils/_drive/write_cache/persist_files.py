@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What keeps a write cache as it was asked over reboots, hot-plug and resets: the texts of a udev rule, a script and its service. Pure.
+"""What keeps a write cache as specified over reboots, hot-plug and resets: the texts of a udev rule, a script and its service. Pure.
 
 Nothing here runs by the clock. On a SATA drive any question about its cache is a command outside of the queue, which waits until the drive has
 nothing else to do (ata_std_qc_defer() in libata): a database would feel each. So the drives are asked after events only.
 
-All texts follow from the entries alone, so that the same entries give the same bytes, and a host as asked is written nothing.
+All texts follow from the entries alone, so that the same entries give the same bytes, and nothing is written on a host in the desired state.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def describe_drive(
 
 
 def findings(drive: AskedDrive, cache: WriteCache, belief: str, kept: str, dry: bool) -> List[Dict[str, str]]:
-    """What is worth a word, or wrong, and was not a reason to fail."""
+    """Notes and faults that were no reason to fail."""
     listed = []
     if drive.verdict.note:
         listed.append(_finding("warning", drive, drive.verdict.note, drive.asked.state))

@@ -25,17 +25,17 @@ class CacheVerdict(NamedTuple):
     """What a wanted state asks of a drive. A *refusal* (found, wanted, what to do) excludes the rest."""
 
     refusal: str = ""
-    set: bool = False  # the drive has to be told
+    set: bool = False  # a command has to be sent to the drive
     keepable: bool = False  # there is a setting that could be lost again
     rescan: bool = False  # the kernel has to look again, or it drops flushes
-    note: str = ""  # satisfied, in a way that is worth a word
+    note: str = ""  # satisfied, with something to report
 
 
 def judge_wanted(asked: str, cache: WriteCache, belief: str = "", kept: bool = False) -> CacheVerdict:
     """Compare what is asked (``on`` or ``off``) with what the drive says, and with what the kernel believes.
 
-    The drive's saved state counts until the host keeps the setting (*kept*): a drive that does not save what it is told
-    would have to be told for ever.
+    The drive's saved state counts until the host keeps the setting (*kept*): a drive that does not save what it is set to
+    would have to be set on every run.
     """
     state = state_of(cache)
     if cache.fault:
@@ -82,7 +82,7 @@ def sharing_reason(seen: Observation, devno: str, states: Mapping[str, str]) -> 
 def endangers(seen: Observation, devno: str, cache: WriteCache, asked: str, accepted: bool) -> str:
     """Why a cache that is off may not be switched on: what is written without flushes is safe with it off, and lost at a power cut with it on.
 
-    *accepted*: it is explicitly accepted, where it is the filesystem that sends none. Flushes that the kernel drops are allowed by no word.
+    *accepted*: it is explicitly accepted, where it is the filesystem that sends none. No acceptance allows flushes that the kernel drops.
     """
     if asked != "on" or cache.enabled is not False:
         return ""

@@ -21,7 +21,7 @@ _PAUSE_SECONDS = 1.0
 
 
 class Means(NamedTuple):
-    """How caches are read and set. All raise PlumblineError where a drive does not do as it is told."""
+    """How caches are read and set. All raise PlumblineError where a drive does not take the setting."""
 
     read: Callable[[str], WriteCache]  # by device number, from the drive
     set: Callable[[str, bool], None]  # the kernel believes it, too, when this returns
@@ -142,7 +142,7 @@ class Drives(NamedTuple):
 
     @property
     def protected(self) -> Optional[bool]:
-        """Power-loss protection by the word of all drives."""
+        """Whether all drives report power-loss protection."""
         said = {cache.protected for cache in self.caches.values()}
         return said.pop() if len(said) == 1 else None
 

@@ -27,7 +27,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share impor
 LEAST_OF_DRIVE = 0.9  # of an incumbent's rate
 LEAST_OF_FLOOR = 1.0
 ERROR = 0.05  # the probability that the interval of a cell misses
-_MANY = 1e6  # a bound above that is none
+_MANY = 1e6  # a bound above that counts as no bound
 _TURNS = 2  # of the requests outstanding, in each block: fewer do not show a rate
 
 BLANK = "%s holds nothing; reads of trimmed blocks say nothing of the flash"
@@ -63,7 +63,7 @@ class Against(NamedTuple):
 
 
 class CellFound(NamedTuple):
-    """What a cell came to. *compared*: against what decided it."""
+    """The result of a cell. *compared*: the comparison that decided it."""
 
     cell: Cell
     rounds: Tuple[CellRound, ...]
@@ -248,7 +248,7 @@ def headrooms(results: Sequence[CellFound], options: Options) -> List[Dict[str, 
 
 
 def headroom_line(load: Mapping[str, Any], options: Options) -> str:
-    """One of them in words."""
+    """One headroom in words."""
     (text,) = [demand.text for demand in options.demands if demand.cell == load["cell"]]
     return "headroom: %s is %s times (%s to %s) the %s" % (load["cell"], load["headroom"], load["low"], load["high"], text)
 

@@ -25,7 +25,7 @@ _FILLED = "filled"
 
 
 def options_digest(options: Options) -> str:
-    """Of all that the rates depend on."""
+    """A digest of all options that the rates depend on."""
     asked = [[[cell.name, cell.state] for cell in options.cells], options.blocks, options.block_seconds, options.serial]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
@@ -51,7 +51,7 @@ class KeptCells:
             self._file = None
 
     def finish(self) -> None:
-        """All of it is done."""
+        """The measurement is complete."""
         if self._file is not None:
             self._file.remove()
 
@@ -75,7 +75,7 @@ class KeptCells:
         return any(line["cell"] == _FILLED for line in self._lines)
 
     def sum_of(self, key: str) -> Any:
-        """Of *read*, *written* or *seconds*."""
+        """The sum of *read*, *written* or *seconds* over all rounds."""
         return sum(line[key] for line in self._lines)
 
     def add(self, cell: str, done: CellRound, now: float, **took: Any) -> None:
@@ -97,7 +97,7 @@ class KeptCells:
         self._lines.append(record)
 
     def _take_up(self, now: float) -> None:
-        """The records of this measurement, if there are any that can be used. Of another one they are removed."""
+        """The records of this measurement, if there are any that can be used. Those of another one are removed."""
         try:
             head, *lines = self._file.read() if self._file else [{}]
             last = float(lines[-1]["time"])

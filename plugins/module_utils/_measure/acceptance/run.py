@@ -44,7 +44,7 @@ _PAIRED = ((0, 1, 1, 0), (1, 0, 0, 1))
 
 
 class AcceptanceResult(NamedTuple):
-    """Everything that an acceptance came to."""
+    """The whole result of an acceptance."""
 
     verdict: str
     reasons: List[str]

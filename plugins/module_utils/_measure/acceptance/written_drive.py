@@ -27,7 +27,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.run_fio imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import accept_cost
 
 _FILL_BLOCK, _FILL_DEPTH = MIB, 8
-_FILL_STEPS = 20  # of the drive: after each the progress is told
+_FILL_STEPS = 20  # of the drive: after each the progress is reported
 _SLOWEST = 10**6  # bytes per second: a drive that is slower does not answer
 
 

@@ -64,14 +64,14 @@ def first_collapse(rates: Sequence[float]) -> Collapse:
     caches: List[float] = []
     begin, sold = 0, round(_EARLIEST / WINDOW_SHARE)
     while True:
-        fallen = cliff(rates, begin, sold)
-        if fallen is None:
+        window = cliff(rates, begin, sold)
+        if window is None:
             return Collapse(None, tuple(caches))
-        if fallen >= sold:
-            return Collapse(round(fallen * WINDOW_SHARE, 4), tuple(caches))
-        if fallen > begin:
-            caches.append(round(fallen * WINDOW_SHARE, 4))
-        begin = fallen + 1  # where it still falls, the next one is found at once
+        if window >= sold:
+            return Collapse(round(window * WINDOW_SHARE, 4), tuple(caches))
+        if window > begin:
+            caches.append(round(window * WINDOW_SHARE, 4))
+        begin = window + 1  # where it still falls, the next one is found at once
 
 
 def hidden_space(collapse: Collapse) -> Hidden:
@@ -106,7 +106,7 @@ def _falls(rates: Sequence[float], tail: Sequence[float]) -> int:
 
 
 def sawtooth(rates: Sequence[float]) -> Sawtooth:
-    """Whether collapses come back with each pass: what the first fill shows is left out, and two fills more are the least that tell."""
+    """Whether collapses come back with each pass: what the first fill shows is left out, and two fills more are the least that show it."""
     finite = [rate if math.isfinite(rate) else 0.0 for rate in rates]
     tail = finite[round(1 / WINDOW_SHARE) :]
     least, most = (round(fills / WINDOW_SHARE) for fills in _LAGS)

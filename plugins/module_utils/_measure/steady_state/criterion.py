@@ -36,13 +36,13 @@ _ERRORS = 4.0  # standard errors of a correlation
 _USABLE = 0.65  # of the rounds behind the fresh space, for the windows: a shorter stretch is flat by chance too often
 _TAIL = 0.02  # on either side of the interval of the rate
 _STALLED = 0.75  # below this share of the median
-_STALLED_ROUNDS = 0.2  # with a larger share of such rounds the drive stalls for a living
+_STALLED_ROUNDS = 0.2  # with a larger share of such rounds, stalls are how the drive works
 _LATENCY_MEANS = _LATENCY_SLOPE = 0.20
 _WARMING = 5  # degrees Celsius over both windows
 
 
 class LoadRound(NamedTuple):
-    """What one round of the load came to. Rounds end by bytes: a round is a share of the capacity, however long it takes."""
+    """The result of one round of the load. Rounds end by bytes: a round is a share of the capacity, however long it takes."""
 
     bytes: int
     seconds: float
@@ -108,13 +108,13 @@ def without_stalls(rounds: Sequence[LoadRound]) -> List[LoadRound]:
 
 
 def rate_of(rounds: Sequence[LoadRound]) -> float:
-    """Bytes by seconds of all of them."""
+    """The rate of all of them together: their bytes divided by their seconds."""
     seconds = math.fsum(load_round.seconds for load_round in rounds if load_round.rate > 0)
     return sum(load_round.bytes for load_round in rounds if load_round.rate > 0) / seconds if seconds > 0 else 0.0
 
 
 def joined_rates(rounds: Sequence[LoadRound], kept: Sequence[LoadRound], joined: int) -> List[float]:
-    """The rates of so many neighbours together each, of those that are kept; 0 for neighbours of which none is."""
+    """The rates of groups of *joined* neighbours, of the rounds that are kept alone; 0 for a group of which none is kept."""
     chosen = {id(load_round) for load_round in kept}
     return [rate_of([load_round for load_round in rounds[begin : begin + joined] if id(load_round) in chosen]) for begin in range(0, len(rounds), joined)]
 

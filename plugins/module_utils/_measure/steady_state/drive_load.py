@@ -65,7 +65,7 @@ def _rows(text: str) -> Sequence[Dict[str, Any]]:
 
 
 def ask_drive(node: Node) -> Tuple[Mapping[str, int], Optional[int]]:
-    """(what it has counted, degrees Celsius) by the drive's own word; None for a temperature that it does not say."""
+    """(its counters, degrees Celsius), as the drive reports them; None for a temperature that it does not report."""
     drives = read_drives(DriveMeans(shutil.which, _ASK_SECONDS), [node], [], False)
     health = drives[0][1] if drives else None
     return (health.counters, health.temperature) if health else ({}, None)

@@ -66,7 +66,7 @@ class ReserveTarget(NamedTuple):
 
     @property
     def figure(self) -> str:
-        """The key of what a run came to."""
+        """The key of the figure in a run's result."""
         return "write_amplification" if self.wa else "p99_ms"
 
     @property
@@ -90,7 +90,7 @@ class ReserveTarget(NamedTuple):
 
     @property
     def runs(self) -> int:
-        """At most."""
+        """The largest number of runs."""
         return _AMPLIFICATION_RUNS if self.wa else MOST_RUNS
 
 

@@ -81,7 +81,7 @@ class Rounds(NamedTuple):
 
     @property
     def picture(self) -> Picture:
-        """What a picture shows so far; nothing of a run that is none."""
+        """What a picture shows so far; empty for a run that is no picture."""
         return look_at(self.records, self.capacity, self.options)
 
     @property
@@ -97,7 +97,7 @@ class Rounds(NamedTuple):
 
 
 def round_of(record: Mapping[str, Any]) -> LoadRound:
-    """A round as it was kept. Raises ValueError, KeyError or TypeError for what is none."""
+    """A round as it was kept. Raises ValueError, KeyError or TypeError for a record that is no round."""
     # A run that was begun before the last two were kept lacks them.
     more = (record.get("p50_us"), record.get("p999_us"))
     load_round = LoadRound(int(record["bytes"]), float(record["seconds"]), record["p99_us"], record["temperature"], *more)
@@ -107,7 +107,7 @@ def round_of(record: Mapping[str, Any]) -> LoadRound:
 
 
 def parse_records(text: bytes, path: str) -> List[Dict[str, Any]]:
-    """The records of whole lines, the head first. Raises PlumblineError for a file that is none."""
+    """The records of whole lines, the head first. Raises PlumblineError for a file that is no record of a run."""
     try:
         lines: List[Dict[str, Any]] = [json.loads(line) for line in text.decode("ascii").splitlines()]
         if not all(isinstance(line, dict) and "step" in line for line in lines):
@@ -121,7 +121,7 @@ def parse_records(text: bytes, path: str) -> List[Dict[str, Any]]:
 
 
 def steady_result(rounds: Rounds, load: RandomLoad, device: str) -> Dict[str, Any]:
-    """What a run came to so far, as the module returns it and the report reads it."""
+    """The result of a run so far, as the module returns it and the report reads it."""
     verdict = rounds.verdict
     is_picture, picture = rounds.options.is_picture, rounds.picture
     return {

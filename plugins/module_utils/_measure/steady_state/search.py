@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which reserve is enough for a target: the steady state at one reserve after the other, and what these runs come to. Pure.
+"""Which reserve is enough for a target: the steady state at one reserve after the other, and the results of these runs. Pure.
 
 Nothing is kept of a search but its runs: which reserve is next follows from those that are finished.
 """
@@ -27,7 +27,7 @@ class Search(NamedTuple):
 
     @property
     def points(self) -> List[Dict[str, Any]]:
-        """What each run came to."""
+        """The result of each run."""
         points = []
         for run in self.finished:
             result = steady_result(run, self.load, "")
@@ -50,12 +50,12 @@ class Search(NamedTuple):
 
 
 def search_of(request: Optional[Request], finished: Sequence[Rounds]) -> Optional[Search]:
-    """None for a run that is none."""
+    """None where there is no run, or it belongs to no search."""
     return Search(request.target, request.load, finished) if request is not None and request.target is not None else None
 
 
 def search_result(search: Search, request: Request) -> Dict[str, Any]:
-    """What the search came to so far. *measured* is what ``reserve: {measured: …}`` of a spec takes."""
+    """The result of the search so far. *measured* is what ``reserve: {measured: …}`` of a spec takes."""
     plan, points = search.plan, search.points
     over = plan.measure is None
     result: Dict[str, Any] = {
@@ -93,7 +93,7 @@ def search_lines(search: Search) -> List[str]:
 
 
 def check_target(target: ReserveTarget, counts_both: bool, path: str) -> None:
-    """Raises PlumblineError for what a drive cannot tell."""
+    """Raises PlumblineError for a target that needs what the drive does not count."""
     if target.wa and not counts_both:
         raise PlumblineError(
             "target.wa: %s does not count what it programs (media bytes), so its write amplification cannot be measured; a spec can compute it: "

@@ -102,7 +102,7 @@ class KeptRun(NamedTuple):
 
     @property
     def status(self) -> Dict[str, Any]:
-        """What the program said last."""
+        """What the program reported last."""
         status = read_json(self.paths.status)
         return status if isinstance(status, dict) else {}
 
@@ -133,7 +133,7 @@ def find_run(run: Runner, name: str) -> KeptRun:
 
 
 def _is_active(run: Runner, name: str) -> bool:
-    """Also between a kill and the start by systemd that follows it."""
+    """Whether the unit is active, also between a kill and the start by systemd that follows it."""
     return systemctl(run, "is-active", unit_of(name))[1].strip() in _ACTIVE
 
 

@@ -12,7 +12,7 @@ class Pace:
     """When the next round may be read.
 
     The rate always holds. The share holds while others load the device: then a round is read only after so many requests of
-    others that it is at most the share of all. Whether they do is told from their mean number of requests in flight (Little's law:
+    others that it is at most the share of all. Whether they do is inferred from their mean number of requests in flight (Little's law:
     time spent in requests by time passed); the time that a device is busy would count the probe's own short reads as a whole tick each.
     """
 

@@ -60,7 +60,7 @@ class Probe:
 
     @property
     def seconds(self) -> float:
-        """Since it was opened."""
+        """Seconds since it was opened."""
         return time.monotonic() - self.began
 
     def pick(self, grain: int, size: int, offset: int) -> int:

@@ -21,7 +21,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.obser
 
 
 def sweep(run: Runner, run_fio: Callable[[float], Runner], path: str, params: Mapping[str, Any], check: bool) -> Dict[str, Any]:
-    """Measure, and say it. *run_fio*: makes a runner for fio that takes so many seconds at most; *check*: write nothing. Raises PlumblineError."""
+    """Measure, and return the result. *run_fio*: makes a runner for fio that takes so many seconds at most; *check*: write nothing. Raises PlumblineError."""
     options, limits = read_options(params), read_limits(params)
     seen = observe(run, Questions(prove=False)) if params["layers"] else observe_maps(run)
     with contextlib.ExitStack() as scratch:

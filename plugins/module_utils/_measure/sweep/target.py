@@ -45,7 +45,7 @@ class Target(NamedTuple):
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The name of the target in reports."""
         return "%s (%s)" % (self.file, self.name) if self.file else self.name
 
     @property

@@ -87,7 +87,7 @@ class Samples:
     def rate_interval(self) -> Optional[Interval]:
         """The rate that is sustained, with RATE_ERROR on either side; None where there are fewer than two pieces.
 
-        What is smooth and what stalls is told apart. The smooth part is a ratio of two sums, with Student's t. Stalls come at random: from
+        The smooth part and the stalls are treated separately. The smooth part is a ratio of two sums, with Student's t. Stalls come at random: from
         those that were seen follow the fewest and the most that there may be, and stalls of UNSEEN_SECONDS may be too rare for this time.
         """
         if len(self.pieces) < 2:

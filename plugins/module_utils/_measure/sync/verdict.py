@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was asked of synchronous writes against what was measured: the checks and the verdict. Pure."""
+"""The thresholds for synchronous writes against what was measured: the checks and the verdict. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.sample
 
 
 def asked(measured: Measured, options: Options) -> Measured:
-    """Of what was measured the rows that were asked for."""
+    """The measured rows that were asked for."""
     return [(row, samples) for row, samples in measured if row in options.rows]
 
 

@@ -36,7 +36,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe_maps
 
 _MOST_SHOWN = 8  # ranges of a leg in the result, which has to stay small
-_MOST_CPUS = 8  # more random jobs than that tell nothing more
+_MOST_CPUS = 8  # more random jobs than that show nothing more
 _FILL_RATE = MIB  # bytes per second below which a fill is taken to hang
 
 
@@ -48,7 +48,7 @@ class Side(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Everything that a measurement came to. *jobs* by name; bytes as fio counted them, with its ramps by their rate."""
+    """The whole result of a measurement. *jobs* by name; bytes as fio counted them, with its ramps by their rate."""
 
     jobs: List[Tuple[str, share.JobShare]]
     legs: List[Dict[str, Any]]

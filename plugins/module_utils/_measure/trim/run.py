@@ -44,7 +44,7 @@ def untrimmed(title: str) -> Dict[str, Any]:
 
 
 def prove_trim(run: Runner, volume: MountedVolume, options: Options) -> Dict[str, Any]:
-    """Measure, and say it. Raises PlumblineError where a scratch file cannot be made, or a drive cannot be read."""
+    """Measure, and return the result. Raises PlumblineError where a scratch file cannot be made, or a drive cannot be read."""
     began = time.monotonic()
     seen = observe_maps(run)
     drives = [node for node in seen.disk_of(volume.devno) if node.devno in seen.nodes]

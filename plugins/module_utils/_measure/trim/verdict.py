@@ -23,7 +23,7 @@ class DriveSeen(NamedTuple):
     name: str
     asked: int  # bytes of the trimmed file on it
     counted: Optional[int] = None  # bytes by which the kernel's account of its discards grew
-    used: Optional[Tuple[int, int, int]] = None  # bytes in use by the drive's own word (NUSE): before the file, with it, after the trim
+    used: Optional[Tuple[int, int, int]] = None  # bytes in use as the drive reports them (NUSE): before the file, with it, after the trim
     contents: str = CHANGED  # of the places that were looked at
     promised: bool = False  # the drive says what it returns for discarded blocks
     faster: Optional[bool] = None  # whether these are read faster by the ratio than the written ones beside them
