@@ -54,14 +54,14 @@ class RandomLoad(NamedTuple):
 
 
 class ReserveTarget(NamedTuple):
-    """What a reserve is looked for. One of both counts; *hidden*: physical space beyond what the drive sells, where it is known."""
+    """The target of a search for a reserve. One of the two limits counts; *hidden*: physical space beyond what the drive sells, where it is known."""
 
     p99_write_ms: float = 0.0
     wa: float = 0.0
     hidden: Optional[float] = None
 
     @property
-    def wanted(self) -> float:
+    def limit(self) -> float:
         return self.wa or self.p99_write_ms
 
     @property
@@ -75,7 +75,7 @@ class ReserveTarget(NamedTuple):
 
     @property
     def words(self) -> str:
-        return "%s of %g" % (self.title, self.wanted)
+        return "%s of %g" % (self.title, self.limit)
 
     @property
     def asked(self) -> Dict[str, float]:

@@ -42,7 +42,7 @@ class Search(NamedTuple):
         for point in self.points:
             value = point[key] if point["verdict"] == PASS and point[key] is not None else math.nan
             results.append((point["share"], value))
-        return plan_runs(self.target.wanted, results, self.target.guess, self.target.runs)
+        return plan_runs(self.target.limit, results, self.target.guess, self.target.runs)
 
     @property
     def is_over(self) -> bool:

@@ -33,7 +33,7 @@ class Pace:
         self.before = (0, 0.0)
         self.loaded_until = now  # in the past
         self.allowance = 0.0
-        self.wanted = 0
+        self.requested = 0
         self.held = 0.0  # seconds that the share, and not the rate, made it wait
 
     def note(self, began: float, accesses: int, requests: int, milliseconds: float) -> None:
@@ -56,7 +56,7 @@ class Pace:
             self.loaded_until = now + self.QUIET
         if self.is_loaded(now) and self.share < 1:
             earned = others * self.share / (1 - self.share)
-            self.allowance = min(self.allowance + earned, max(earned * self.SAVED / passed, self.wanted))
+            self.allowance = min(self.allowance + earned, max(earned * self.SAVED / passed, self.requested))
         else:
             self.allowance = 0.0
         self.looked, self.last, self.before = now, load, (self.own, self.own_ms)
@@ -67,7 +67,7 @@ class Pace:
 
     def wait(self, now: float, requests: int) -> float:
         """Seconds until a round of so many requests may be tried; 0: now."""
-        self.wanted = requests
+        self.requested = requests
         if self.free_at > now:
             return self.free_at - now
         if self.is_loaded(now) and self.share < 1 and self.allowance < requests:
