@@ -163,7 +163,7 @@ def read_run_options(params: Mapping[str, Any]) -> Options:
 
 
 def read_target(params: Mapping[str, Any]) -> Optional[ReserveTarget]:
-    """What a reserve is looked for; None where none is. Raises PlumblineError."""
+    """The target of a search for a reserve; None where there is none. Raises PlumblineError."""
     given = {key: value for key, value in (params["target"] or {}).items() if value is not None}
     if params["target"] is None:
         return None
