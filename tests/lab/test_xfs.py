@@ -274,7 +274,7 @@ def test_an_empty_one_whose_ends_are_gone_is_not_blank(bench: Bench, harness: Ha
         harness.must(f"{make} {zero} count=64; {zero} seek=536 || true; udevadm settle")
         with bench.untouched(*legs):
             for asked in (spec, wanted):
-                assert_error(harness.module("stack_plan", asked), "[data]", "xfs backup superblock at byte", "xfs_repair")
+                assert_error(harness.module("stack_plan", asked), "[data]", "xfs backup superblock", "at byte", "xfs_repair")
 
 
 def test_an_mkfs_that_was_cut_off(bench: Bench, harness: Harness, legs: list[Disk]) -> None:
