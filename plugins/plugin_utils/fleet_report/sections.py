@@ -114,7 +114,7 @@ def _second(entry: tuple[object, str, object]) -> tuple[str]:
 def _bars(ident: str, title: str, bars: Sequence[Bar], scale: Scale, reference: tuple[float, str] | None, total: int) -> Figure:
     """A bar chart with its figures."""
     text = f"The {len(bars)} worst of {total:,}." if total > len(bars) else "The worst first."
-    figures = Table(title, ("Bar", scale.title, "Level"), [(bar.label, bar.text, chip(bar.level)) for bar in bars])
+    figures = Table(title, ("Bar", scale.title, "Level"), [(chart_bar.label, chart_bar.text, chip(chart_bar.level)) for chart_bar in bars])
     worst = f" The first is {bars[0].label} with {bars[0].text}." if bars else ""
     return Figure(bar_chart(ident, title, text + worst, bars, scale, reference), title, f"{title}. {text}", figures)
 
