@@ -277,6 +277,7 @@ def test_an_empty_one_whose_ends_are_gone_is_not_blank(bench: Bench, harness: Ha
                 assert_error(harness.module("stack_plan", asked), "[data]", "xfs backup superblock", "at byte", "xfs_repair")
 
 
+@pytest.mark.long(minutes=2)
 def test_an_mkfs_that_was_cut_off(bench: Bench, harness: Harness, legs: list[Disk]) -> None:
     """Carried on where the host's record and its own superblock say that it is ours; else it is damaged."""
     spec = spec_of(legs)
