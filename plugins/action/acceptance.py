@@ -11,7 +11,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.report import Report
 
 
 class ActionModule(ReportingAction):
-    """All of it is the module's."""
+    """The report comes from the module."""
 
     def report_of(self, result):
         return result.get("report")

@@ -29,8 +29,8 @@ _OF_THE_JOB = ("ansible_job_id", "started", "finished", "results_file", "stdout"
 def reads_whole_devices(args):
     """Whether any of the devices is to be proven blank in full."""
     devices = args.get("devices")
-    ones = [one for one in devices if isinstance(one, Mapping)] if isinstance(devices, list) else []
-    return any(boolean(one.get("full_proof", False), strict=False) for one in ones)
+    entries = [entry for entry in devices if isinstance(entry, Mapping)] if isinstance(devices, list) else []
+    return any(boolean(entry.get("full_proof", False), strict=False) for entry in entries)
 
 
 class ActionModule(HostAction):
@@ -51,7 +51,7 @@ class ActionModule(HostAction):
 
     def _end_of(self, job, task_vars):
         """What the module returned in the end."""
-        began = told = time.monotonic()
+        began = reported = time.monotonic()
         faults = 0
         while True:
             time.sleep(EVERY)
@@ -65,9 +65,9 @@ class ActionModule(HostAction):
                 continue
             if result.get("finished") or result.get("failed") or result.get("unreachable"):
                 break
-            if time.monotonic() - told >= TELL_EVERY:
-                told = time.monotonic()
-                minutes = round((told - began) / 60)
+            if time.monotonic() - reported >= TELL_EVERY:
+                reported = time.monotonic()
+                minutes = round((reported - began) / 60)
                 log = "journalctl --follow --grep 'plumbline: blank proof' on the host says how far it is"
                 print_report(self._display, host_of(task_vars), [f"whole devices are being read since {minutes} minutes; {log}"])
         if not result.get("unreachable"):

@@ -24,25 +24,25 @@ class ActionModule(ControllerAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         super().run(tmp, task_vars)
-        wanted = self.validate_argument_spec(ARGUMENTS)[1]["variables"]
-        variables, broken = self._rendered(task_vars or {}, wanted)
+        asked = self.validate_argument_spec(ARGUMENTS)[1]["variables"]
+        variables, broken = self._rendered(task_vars or {}, asked)
         try:
             check_facts(task_vars)
-            stacks = check_spec(variables, [name for name in _public(task_vars) if wanted and name not in wanted])
+            stacks = check_spec(variables, [name for name in _public(task_vars) if asked and name not in asked])
             if broken:
                 raise several("", broken)
         except PlumblineError as fault:
-            found = [line for line in fault.reasons or [fault.msg] if line not in broken]
-            return failed_task(several("", [*broken, *found]))
-        lines = [] if wanted else spec_lines(stacks, variables)  # a role that asks goes on to its own report
+            reasons = [line for line in fault.reasons or [fault.msg] if line not in broken]
+            return failed_task(several("", [*broken, *reasons]))
+        lines = [] if asked else spec_lines(stacks, variables)  # a role that asks goes on to its own report
         if lines:
             print_report(self._display, host_of(task_vars), lines)
         return {"changed": False, "report": lines}
 
-    def _rendered(self, task_vars: dict[str, Any], wanted: list[str]) -> tuple[dict[str, Any], list[str]]:
+    def _rendered(self, task_vars: dict[str, Any], asked: list[str]) -> tuple[dict[str, Any], list[str]]:
         """The public variables without their templates, and what is wrong with those that no value could be made of."""
         variables, broken = {}, []
-        for name in [name for name in _public(task_vars) if name in wanted or not wanted]:
+        for name in [name for name in _public(task_vars) if name in asked or not asked]:
             try:
                 variables[name] = plain(self._templar.template(task_vars[name]))
             except AnsibleError as fault:

@@ -47,7 +47,7 @@ class ActionModule(ControllerAction):
         except OSError as fault:
             raise AnsibleActionFail(f"directory {folder}: {fault.strerror}; wanted a folder of the controller that can be made and written to") from fault
         if not kept:
-            return self._told(folder, "" if before else "made", changed=not before)
+            return self._result(folder, "" if before else "made", changed=not before)
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         own = {"host": self._host, "time": now}
         record, failed = ({**params["record"], **own}, {}) if params["source"] is None else self._read(params["source"], task_vars)
@@ -61,25 +61,25 @@ class ActionModule(ControllerAction):
                 write_whole(path, text.encode("utf-8", "backslashreplace"))
             except OSError as fault:
                 raise AnsibleActionFail(f"{path}: {fault.strerror}; wanted a file that can be written") from fault
-        return self._told(path, "kept in", changed=True)
+        return self._result(path, "kept in", changed=True)
 
-    def _told(self, path: str, words: str, changed: bool) -> dict[str, Any]:
+    def _result(self, path: str, words: str, changed: bool) -> dict[str, Any]:
         print_report(self._display, self._host, [f"{words} {path}"] if words else [])
         return {"changed": changed, "path": path}
 
     def _read(self, source: str, task_vars: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
         """(the record in a file of the host, or the failure of the call). What it says of its host is not kept: the file's name says that."""
         result = self._execute_module(module_name="ansible.legacy.slurp", module_args={"src": source}, task_vars=task_vars)
-        told = as_data(result, OF_A_FAILURE)
-        if told.get("failed") or told.get("unreachable"):
-            return {}, told
+        answer = as_data(result, OF_A_FAILURE)
+        if answer.get("failed") or answer.get("unreachable"):
+            return {}, answer
         try:
             content = result.get("content")
             if not isinstance(content, str) or len(content) > 2 * LARGEST:
                 raise ValueError("found no text of at most 32 MiB; wanted the record of a proof")
-            found = parse_record(base64.b64decode(content, validate=True))
-            if not isinstance(found, dict):
+            record = parse_record(base64.b64decode(content, validate=True))
+            if not isinstance(record, dict):
                 raise ValueError("found a value that is no mapping; wanted the record of a proof")
         except ValueError as fault:
             raise AnsibleActionFail(f"{source} on the host: {fault}") from fault
-        return {key: value for key, value in found.items() if key != "host"}, {}
+        return {key: value for key, value in record.items() if key != "host"}, {}

@@ -46,10 +46,10 @@ def read_file(path: str) -> list[Mapping[str, Any]]:
             read = parse_record(handle.read(LARGEST + 1))
     except OSError as fault:
         raise ValueError(fault.strerror) from fault
-    found = read if isinstance(read, list) else [read]
-    if not all(isinstance(one, dict) for one in found):
+    records = read if isinstance(read, list) else [read]
+    if not all(isinstance(record, dict) for record in records):
         raise ValueError("found a value that is no mapping; wanted the record of a host, or a list of such")
-    return found
+    return records
 
 
 def files_of(directory: str) -> list[str]:
@@ -64,7 +64,7 @@ def by_host(directory: str | None, records: list[Mapping[str, Any]], expected: S
     """Each host's record, merged of all that there are of it.
 
     A file comes from a host, and so may what is in it: the name of the file says which host, and the host of a file that cannot be read or names
-    another one is told so. It is read again when its host's turn has come, and not kept until then: a fleet may be larger than the memory.
+    another one gets a finding. It is read again when its host's turn has come, and not kept until then: a fleet may be larger than the memory.
     """
     parts: dict[str, list[str | Mapping[str, Any]]] = {}
     strange: list[str] = []
@@ -73,17 +73,17 @@ def by_host(directory: str | None, records: list[Mapping[str, Any]], expected: S
             parts.setdefault(host_of_file(_name(path), read_file(path), expected), []).append(path)
         except ValueError:
             strange.append(path)
-    for at, one in enumerate(records):
-        parts.setdefault(_host_of(one, f"records[{at}]"), []).append(one)
+    for at, record in enumerate(records):
+        parts.setdefault(_host_of(record, f"records[{at}]"), []).append(record)
     known = {*parts, *expected}
     for path in strange:
-        host = next((one for one in hosts_of(_name(path)) if one in known), hosts_of(_name(path))[0])
+        host = next((candidate for candidate in hosts_of(_name(path)) if candidate in known), hosts_of(_name(path))[0])
         parts.setdefault(host, []).append(path)
     for host, own in parts.items():
         whole: Mapping[str, Any] = {"host": host}
         for part in own:
-            for one in _of_file(part, expected) if isinstance(part, str) else [part]:
-                whole = merge(whole, one)
+            for record in _of_file(part, expected) if isinstance(part, str) else [part]:
+                whole = merge(whole, record)
         yield {**whole, "host": host}
 
 
@@ -93,11 +93,11 @@ def _name(path: str) -> str:
 
 def _of_file(path: str, expected: Sequence[str]) -> list[Mapping[str, Any]]:
     try:
-        found = read_file(path)
-        host_of_file(_name(path), found, expected)
+        records = read_file(path)
+        host_of_file(_name(path), records, expected)
     except ValueError as fault:
         return [{UNREADABLE: [{"file": path, "fault": str(fault)}]}]
-    return [of_proof(one) if is_proof(one) else one for one in found]
+    return [of_proof(record) if is_proof(record) else record for record in records]
 
 
 def _host_of(record: Mapping[str, Any], where: str) -> str:
@@ -151,10 +151,10 @@ class ActionModule(ControllerAction):
             if before != content and self._task.diff and name == "markdown":
                 result["diff"] = [{"before_header": path, "after_header": path, "before": to_text(before or b""), "after": text}]
         lines = report_lines(fleet)
-        print_report(self._display, "report", [*lines[:_PRINTED], *(one["path"] for one in files)])
+        print_report(self._display, "report", [*lines[:_PRINTED], *(file["path"] for file in files)])
         return {
             **result,
-            "changed": any(one["changed"] for one in files),
+            "changed": any(file["changed"] for file in files),
             "files": files,
             "level": fleet.level,
             "verdict": fleet.verdict(),

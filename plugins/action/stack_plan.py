@@ -8,7 +8,7 @@
 It says who asks for the host's lease, and knows whether an earlier run lives. It also prints the report of a plan that judges what stands.
 
 Only the controller can tell that a run of its own is gone: the host sees a connection, which ControlPersist shares between runs and keeps
-after the last. Where the host names a holder of this very controller whose process is no more, it is asked once again and told so.
+after the last. Where the host names a holder of this very controller whose process is no more, it is asked once again, and the request says so.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _state(pid):
 
 
 def name_process(pid):
-    """A process of this controller, told from a later one with its number."""
+    """A process of this controller, distinguished from a later one with its number."""
     return f"{_here()}:{pid}:{_state(pid)[1]}"
 
 
@@ -98,7 +98,7 @@ class ActionModule(HostAction):
                 lines = result.pop("report", [])
             elif whole and (not result.get("changed") or self._task.check_mode):  # of a plan that is carried out, the steps speak
                 lines = result.get("report", [])
-        # How long it takes is said before it begins, or by check mode.
+        # How long it takes is printed before it begins, or in check mode.
         print_report(self._display, host_of(task_vars), [*lines, *(result.get("duration", []) if whole and not result.get("failed") else [])])
         return result
 

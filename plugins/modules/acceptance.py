@@ -323,12 +323,12 @@ def main():
     )
     params = module.params
     try:
-        wanted = read_options(params)
+        options = read_options(params)
         need_root()
-        found = accept_drive(runner(module), params, wanted, module.check_mode)
+        result = accept_drive(runner(module), params, options, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    exit_success(module, changed=found.written_bytes > 0, measure="acceptance", **{**found._asdict(), "seconds": round(found.seconds, 2)})
+    exit_success(module, changed=result.written_bytes > 0, measure="acceptance", **{**result._asdict(), "seconds": round(result.seconds, 2)})
 
 
 if __name__ == "__main__":

@@ -268,8 +268,14 @@ FAIL_IF = {"never": (), "error": (ERROR,), "warning": (ERROR, WARNING)}
 def read_stacks(stacks, names):
     """What the drives are for. *names*: path → the kernel's name."""
     return [
-        StackDrives(one["name"], tuple(names[device_path(name)] for name in one["devices"]), tuple(one["serials"]), one["new"], one["power_loss_protection"])
-        for one in stacks
+        StackDrives(
+            stack["name"],
+            tuple(names[device_path(name)] for name in stack["devices"]),
+            tuple(stack["serials"]),
+            stack["new"],
+            stack["power_loss_protection"],
+        )
+        for stack in stacks
     ]
 
 
@@ -287,7 +293,7 @@ def main():
     )
     params = module.params
     everything = not params["devices"]
-    asked = [device_path(name) for name in (*params["devices"], *(name for one in params["stacks"] for name in one["devices"]))]
+    asked = [device_path(name) for name in (*params["devices"], *(name for stack in params["stacks"] for name in stack["devices"]))]
     run = params["lease"].get("run", "")
     try:
         need_root()

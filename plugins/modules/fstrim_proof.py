@@ -166,10 +166,10 @@ def main():
         options = read_options(module.params)
         need_root()
         volume = look_at_volume(module.params["path"])
-        found = untrimmed(volume.title) if module.check_mode else prove_trim(runner(module), volume, options)
+        result = untrimmed(volume.title) if module.check_mode else prove_trim(runner(module), volume, options)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    exit_success(module, changed=False, measure="fstrim_proof", **found)
+    exit_success(module, changed=False, measure="fstrim_proof", **result)
 
 
 if __name__ == "__main__":

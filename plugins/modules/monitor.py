@@ -160,7 +160,7 @@ def smartd_lines(params):
     if held:
         raise PlumblineError(held)
     nodes, _names = find_disks([], True)
-    members = [Member(one["path"], one["type"]) for one in params["members"]]
+    members = [Member(member["path"], member["type"]) for member in params["members"]]
     links = {}
     for link, name in sorted(read_sysfs.read_links().items(), reverse=True):  # wwn- sorts behind the names that say the model and the serial
         if not link.startswith(("lvm-", "dm-", "md-")):  # what the disk holds gives these, so that they go with it, and another disk can have them

@@ -159,15 +159,15 @@ def main():
                 record = stack_proof.record_of(proof, measured, now, params["final"], before, rules)
             path = keep_proofs.path_of(proof["stack"]) if module.check_mode or record == before else keep_proofs.save_proof(proof["stack"], record)
             judged.append(stack_proof.as_result(record, path, rules.accept))
-            report += [line for one in measured for line in one.get("report", [])]
+            report += [line for result in measured for line in result.get("report", [])]
     except PlumblineError as fault:
         exit_refused(module, fault)
     exit_success(
         module,
         changed=False,
-        verdict=worst([one["verdict"] for one in judged]),
+        verdict=worst([judgement["verdict"] for judgement in judged]),
         proofs=judged,
-        paragraphs=[stack_proof.paragraph(one) for one in judged if one["verdict"] not in (PASS, ACCEPTED)],
+        paragraphs=[stack_proof.paragraph(judgement) for judgement in judged if judgement["verdict"] not in (PASS, ACCEPTED)],
         report=report,
     )
 

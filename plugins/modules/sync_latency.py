@@ -378,11 +378,11 @@ def measure_states(module, volume, options):
     on, off = (before.rows, turned_round.rows) if drives.was else (turned_round.rows, before.rows)
     states, lines = compare_states(on, off, drives.protected)
     seconds, written = before.seconds + turned_round.seconds, before.written + turned_round.written
-    found = result(volume.title, options, asked(before.rows, options), seconds, written)
+    measured = result(volume.title, options, asked(before.rows, options), seconds, written)
     relies = drives.was and barriers_on(volume.options)
     protected = module.params["power_loss_protection"] or bool(drives.protected)
-    found, warnings = with_flushes(dict(found, report=found["report"] + lines), states["honesty"], relies, protected)
-    return dict(found, cache_states=states, warnings=warnings)
+    measured, warnings = with_flushes(dict(measured, report=measured["report"] + lines), states["honesty"], relies, protected)
+    return dict(measured, cache_states=states, warnings=warnings)
 
 
 def main():
@@ -401,15 +401,15 @@ def main():
         volume = look_at_volume(params["path"])
         where = {"path": volume.path, "mount": volume.mount, "device": volume.device, "fstype": volume.fstype}
         if params["cache_states"]:
-            found = measure_states(module, volume, options)
+            measured = measure_states(module, volume, options)
         elif module.check_mode:
-            found = unmeasured(volume.title)
+            measured = unmeasured(volume.title)
         else:
             run = measure_rows(volume, options)
-            found = result(volume.title, options, run.rows, run.seconds, run.written)
+            measured = result(volume.title, options, run.rows, run.seconds, run.written)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    exit_success(module, changed=False, measure="sync_latency", **where, **found)
+    exit_success(module, changed=False, measure="sync_latency", **where, **measured)
 
 
 if __name__ == "__main__":

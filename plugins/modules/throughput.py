@@ -356,16 +356,16 @@ def main():
     )
     params = module.params
     try:
-        wanted = read_options(params)
-        if wanted.baseline:
-            check_path(wanted.baseline)
+        options = read_options(params)
+        if options.baseline:
+            check_path(options.baseline)
         need_root()
         measure, names = (measure_volumes, params["volumes"]) if params["volumes"] else (measure_paths, params["paths"])
-        with writing(params["lease"], module.check_mode or not wanted.write) as warnings:
-            result = measure(runner(module), wanted, names, module.check_mode)
+        with writing(params["lease"], module.check_mode or not options.write) as warnings:
+            result = measure(runner(module), options, names, module.check_mode)
     except PlumblineError as fault:
         exit_refused(module, fault)
-    jobs = [throughput_as_dict(name, found, result.links) for name, found in result.jobs]
+    jobs = [throughput_as_dict(name, share, result.links) for name, share in result.jobs]
     exit_success(
         module,
         warnings,

@@ -222,7 +222,7 @@ def main():
     params = module.params
     try:
         need_root()
-        asked = [Asked(device_path(one["device"]), one["state"], one["identity"], one["serial"], tuple(one["accept"])) for one in params["devices"]]
+        asked = [Asked(device_path(entry["device"]), entry["state"], entry["identity"], entry["serial"], tuple(entry["accept"])) for entry in params["devices"]]
         with writing(params["lease"], module.check_mode) as warnings:
             tools = find_tools(module.get_bin_path)
             done = apply(runner(module), asked, params["persist"], tools, module.check_mode, params["power_loss_protection"])

@@ -28,7 +28,10 @@ class Figures:
 
 
 def run_tests(row: str, *words: str, quiet: bool = False) -> Figures:
-    """Run tests of the lab, the long ones too, in one machine; *words* are those of pytest. Figures of *row* alone."""
+    """Run tests of the lab, the long ones too, in one machine; *words* are those of pytest.
+
+    Figures of *row* alone. The file that PLUMBLINE_FIGURES names gets all of them, as from the tests themselves.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         notes, results = Path(scratch) / "figures", Path(scratch) / "results"
         argv = [sys.executable, "-m", "pytest", "-v", "-s", "-n", "0", "-p", "no:cacheprovider", f"--junit-xml={results}", *words]
@@ -37,6 +40,9 @@ def run_tests(row: str, *words: str, quiet: bool = False) -> Figures:
         if not results.exists():
             raise SystemExit(f"the tests did not run; pytest returned {done.returncode}")
         lines = notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
+        if kept := os.environ.get("PLUMBLINE_FIGURES"):
+            with open(kept, "a", encoding="utf-8") as handle:
+                handle.writelines(f"{text}\n" for text in lines)
         found = Figures([note for note in map(json.loads, lines) if note["row"] == row])
         for case in ElementTree.parse(results).iter("testcase"):
             if any(case.find(word) is not None for word in ("failure", "error")):

@@ -36,13 +36,13 @@ def lab(*words: str, stdin: str | None = None) -> str:
     return done.stdout
 
 
-def play(playbook: str) -> tuple[float, int, int]:
-    """Run a playbook; seconds, remote executions, changed tasks."""
+def play(playbook: str, filesystem: str) -> tuple[float, int, int]:
+    """Run a playbook with that filesystem; seconds, remote executions, changed tasks."""
     lab("execs", "--reset")
     environment = dict(os.environ, ANSIBLE_CONFIG=str(HERE / "ansible.cfg"), ANSIBLE_NOCOLOR="1")
     began = time.monotonic()
     done = subprocess.run(
-        ["ansible-playbook", "-i", str(HERE / "inventory.yml"), str(HERE / playbook)],
+        ["ansible-playbook", "-i", str(HERE / "inventory.yml"), "--extra-vars", f"bench_filesystem={filesystem}", str(HERE / playbook)],
         env=environment,
         cwd=ROOT,
         capture_output=True,
@@ -57,7 +57,7 @@ def play(playbook: str) -> tuple[float, int, int]:
     return took, int(execs.group() if execs else -1), int(changed.group(1) if changed else -1)
 
 
-def measure(runs: int, say) -> dict[str, list[tuple[float, int, int]]]:
+def measure(runs: int, filesystem: str, say) -> dict[str, list[tuple[float, int, int]]]:
     """Alternate the two playbooks; each turn is a first run and a re-run on fresh disks."""
     results: dict[str, list[tuple[float, int, int]]] = {f"{who}_{which}": [] for who in ("peer", "ours") for which in ("first", "rerun")}
     for number in range(runs):
@@ -66,7 +66,7 @@ def measure(runs: int, say) -> dict[str, list[tuple[float, int, int]]]:
             lab("ssh", RESET)
             lab("replace", "-", stdin=json.dumps(DISKS))
             for which in ("first", "rerun"):
-                result = play(f"{who}.yml")
+                result = play(f"{who}.yml", filesystem)
                 results[f"{who}_{which}"].append(result)
                 say(f"turn {number + 1}: {who:4} {which:5}  {result[0]:6.1f} s  {result[1]:2} remote executions  {result[2]:2} changed")
     lab("ssh", RESET)
@@ -91,13 +91,14 @@ def summary(results: dict[str, list[tuple[float, int, int]]]) -> dict[str, float
 def main() -> None:
     parser = argparse.ArgumentParser(prog="plumbline bench provision", description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=3, help="turns of each playbook (default: 3)")
+    parser.add_argument("--filesystem", choices=("ext4", "xfs"), default="ext4", help="of both playbooks (default: ext4)")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else on standard output")
     options = parser.parse_args()
     if options.runs < 1:
         parser.error("--runs: wanted at least 1")
     out = sys.stderr if options.json else sys.stdout
     lab("up")
-    result = summary(measure(options.runs, lambda line: print(line, file=out, flush=True)))
+    result = summary(measure(options.runs, options.filesystem, lambda line: print(line, file=out, flush=True)))
     if options.json:
         print(json.dumps(result))
         return

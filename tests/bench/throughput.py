@@ -56,7 +56,7 @@ def quiet(_phase: float, _period: float) -> float:
 LOADS: dict[str, Callable[[float, float], float]] = {"quiet": quiet, "square": square, "sine": sine, "bursts": bursts}
 
 
-def trial(load: str, period: float, share: float, seed: str) -> throughput_share.Found:
+def trial(load: str, period: float, share: float, seed: str) -> throughput_share.JobShare:
     """One measurement."""
     dice = random.Random(seed)
     left, clock = LOADS[load], dice.uniform(0, period)

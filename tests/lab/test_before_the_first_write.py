@@ -83,7 +83,7 @@ def lvm_config(harness: Harness, pair: list[Disk]) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("file", "setting", "more"),
     [
-        ("lvm.conf", "filter", ""),
+        pytest.param("lvm.conf", "filter", "", marks=pytest.mark.long(minutes=1)),
         ("lvmlocal.conf", "global_filter", ""),
         pytest.param("lvmlocal.conf", "global_filter", "use_devicesfile=1", marks=pytest.mark.long(minutes=1)),  # and there is no such file yet
     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real databases on what was built: PostgreSQL through power cuts under load, on drives that are honest and on one that is not; MariaDB through a reboot.
+"""Real databases on what was built: through power cuts under load, on drives that are honest and on some that are not; MariaDB through a reboot.
 
 The everyday part, with the whole playbook and a reboot, is the scenario molecule/database.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 from labkit.bench import Bench, Disk
-from labkit.databases import Acknowledged, Postgres, committing, under_commits
+from labkit.databases import Acknowledged, Database, MariaDB, Postgres, committing, under_commits
 from labkit.harness import Harness
 from labkit.specs import stack
 
@@ -32,6 +32,7 @@ ON_BOTH = pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
 class Row:
     """One line of the table. *lost*: acknowledged rows that are gone; -1: the whole database is."""
 
+    database: str
     filesystem: str
     drives: str
     acknowledged: int
@@ -43,9 +44,9 @@ class Row:
 def table() -> Iterator[list[Row]]:
     rows: list[Row] = []
     yield rows
-    print(f"\n\n{'filesystem':12s}{'drives':10s}{'acknowledged':>14s}{'lost':>8s}{'s':>8s}")
+    print(f"\n\n{'database':12s}{'filesystem':12s}{'drives':10s}{'acknowledged':>14s}{'lost':>8s}{'s':>8s}")
     for row in rows:
-        print(f"{row.filesystem:12s}{row.drives:10s}{row.acknowledged:14d}{'all' if row.lost < 0 else row.lost:>8}{row.seconds:8.0f}")
+        print(f"{row.database:12s}{row.filesystem:12s}{row.drives:10s}{row.acknowledged:14d}{'all' if row.lost < 0 else row.lost:>8}{row.seconds:8.0f}")
 
 
 def build(harness: Harness, disks: dict[str, Disk], owner: str, unit: str, filesystem: str) -> None:
@@ -62,14 +63,19 @@ def filesystem() -> str:
 
 
 @pytest.fixture
-def postgres(bench: Bench, harness: Harness, disks: dict[str, Disk], filesystem: str) -> Iterator[Postgres]:
-    """PostgreSQL on a striped pair, with a table that the client keeps and one that pgbench works on."""
-    found = Postgres(harness, MOUNT)
-    build(harness, disks, "postgres", found.unit, filesystem)
+def kind() -> type[Database]:
+    """The database of a test that is not asked to run on others."""
+    return Postgres
+
+
+@pytest.fixture
+def database(bench: Bench, harness: Harness, disks: dict[str, Disk], filesystem: str, kind: type[Database]) -> Iterator[Database]:
+    """A database on a striped pair, with a table that the client keeps and others for the load."""
+    found = kind(harness, MOUNT)
+    build(harness, disks, found.owner, found.unit, filesystem)
     try:
         found.create()
-        found.sql("create table acknowledged (number integer primary key)")
-        harness.must("cd /; runuser -u postgres -- pgbench --initialize --quiet --scale 1 postgres", 300)
+        found.ready()
         yield found
     finally:
         for disk in bench.disks.values():
@@ -78,24 +84,23 @@ def postgres(bench: Bench, harness: Harness, disks: dict[str, Disk], filesystem:
         found.remove()
 
 
-def cut_under_load(bench: Bench, postgres: Postgres, filesystem: str, lying: bool) -> Row:
-    """A power cut under pgbench. What was acknowledged outside by then is looked for when the database is up again."""
+def cut_under_load(bench: Bench, database: Database, filesystem: str, lying: bool) -> Row:
+    """A power cut under load. What was acknowledged outside by then is looked for when the database is up again."""
     began = time.monotonic()
     # What is built is on the flash, whatever the drive says from now on.
-    postgres.harness.must("sync; " + "; ".join(f"sync {disk.path}" for disk in bench.disks.values()))
+    database.harness.must("sync; " + "; ".join(f"sync {disk.path}" for disk in bench.disks.values()))
     for disk in bench.disks.values():
         bench.simulated(disk).set("flush", "ignore" if lying else "honest")
         bench.simulated(disk).set("fua", "ignore" if lying else "honest")
         bench.simulated(disk).set("writeback_ms", 5000)  # what is lost is the end, as on drives that write back within seconds
-    load = "systemd-run --quiet --uid=postgres --unit=lab-pgbench pgbench --client 2 --time 600 postgres"
-    postgres.harness.must(load)
-    with committing(bench.paths) as client:
+    database.under_load()
+    with committing(bench.paths, database) as client:
         wait_for_work(client)
         bench.power_cut()
         acknowledged = client.last  # it went on until the machine was gone
-    row = Row(filesystem, "lying" if lying else "honest", acknowledged, -1, 0)
-    if postgres.is_up(120):
-        row.lost = len(postgres.missing(acknowledged))
+    row = Row(type(database).__name__, filesystem, "lying" if lying else "honest", acknowledged, -1, 0)
+    if database.is_up(120):
+        row.lost = len(database.missing(acknowledged))
     row.seconds = time.monotonic() - began
     return row
 
@@ -110,58 +115,55 @@ def wait_for_work(client: Acknowledged) -> None:
 
 @pytest.mark.long(minutes=3)
 @ON_BOTH
-@pytest.mark.parametrize("turn", [1, 2])
-def test_a_power_cut_loses_no_commit(bench: Bench, postgres: Postgres, filesystem: str, table: list[Row], turn: int) -> None:
-    table.append(cut_under_load(bench, postgres, filesystem, lying=False))
+@pytest.mark.parametrize(("kind", "turn"), [(Postgres, 1), (Postgres, 2), (MariaDB, 1)])
+def test_a_power_cut_loses_no_commit(bench: Bench, database: Database, filesystem: str, table: list[Row], turn: int) -> None:
+    table.append(cut_under_load(bench, database, filesystem, lying=False))
     assert table[-1].acknowledged >= 50 and table[-1].lost == 0, table[-1]
 
 
 @pytest.mark.long(minutes=3)
 @ON_BOTH
-def test_drives_that_ignore_flushes_lose_commits(bench: Bench, postgres: Postgres, filesystem: str, table: list[Row]) -> None:
+@pytest.mark.parametrize("kind", [Postgres, MariaDB])
+def test_drives_that_ignore_flushes_lose_commits(bench: Bench, database: Database, filesystem: str, table: list[Row]) -> None:
     """What shows that the other test could see a loss."""
-    table.append(cut_under_load(bench, postgres, filesystem, lying=True))
+    table.append(cut_under_load(bench, database, filesystem, lying=True))
     assert table[-1].lost != 0, f"nothing was lost: {table[-1]}"
 
 
 @pytest.mark.long(minutes=1)
-def test_steps_under_commits(bench: Bench, postgres: Postgres) -> None:
+def test_steps_under_commits(bench: Bench, database: Database) -> None:
     """What is acknowledged is there; a filesystem that stands still is seen as a gap of its length, and a row that is gone as missing."""
-    with under_commits(bench.paths, postgres) as client:
+    with under_commits(bench.paths, database) as client:
         client.wait_for(100)
-        postgres.harness.must(f"fsfreeze --freeze {MOUNT}; sleep 3; fsfreeze --unfreeze {MOUNT}")
+        database.harness.must(f"fsfreeze --freeze {MOUNT}; sleep 3; fsfreeze --unfreeze {MOUNT}")
         client.wait_for(client.last + 300)
         after = time.monotonic()
         client.wait_for(client.last + 100)
-    assert client.last >= 500 and postgres.missing(client.last) == []
+    assert client.last >= 500 and database.missing(client.last) == []
     assert client.longest_ms() >= 2500, client.longest_ms()
     assert client.longest_ms(after) < client.longest_ms()
-    postgres.sql("delete from acknowledged where number in (7, 400)")
-    assert postgres.missing(client.last) == [7, 400]
+    database.sql("delete from acknowledged where number in (7, 400)")
+    assert database.missing(client.last) == [7, 400]
 
 
 @pytest.mark.long(minutes=3)
 @ON_BOTH
 def test_mariadb_starts_and_is_there_after_a_reboot(bench: Bench, harness: Harness, disks: dict[str, Disk], filesystem: str) -> None:
     """Debian's MariaDB with its data on a volume of ours, as its own user; after a reboot it is up, and was started behind the mount."""
-    settings = "/etc/mysql/mariadb.conf.d/99-plumbline-lab.cnf"
-    ask = 'mariadb --batch --skip-column-names --execute "select count(*) from lab.rows_of_it"'
-    build(harness, disks, "mysql", "mariadb.service", filesystem)
+    database = MariaDB(harness, MOUNT)
+    build(harness, disks, database.owner, database.unit, filesystem)
     try:
-        harness.must(f"printf '[mysqld]\\ndatadir = {MOUNT}/mysql\\n' > {settings}")
-        harness.must(f"mariadb-install-db --user=mysql --datadir={MOUNT}/mysql > /dev/null 2>&1", 300)
-        harness.must("systemctl enable --quiet mariadb.service; systemctl start mariadb.service", 300)
-        harness.must("mariadb --execute 'create database lab; create table lab.rows_of_it (number int primary key)'")
-        harness.must("for i in $(seq 20); do echo \"insert into lab.rows_of_it values ($i);\"; done | mariadb")
-        assert harness.must("ps -o user= -p $(systemctl show --property MainPID --value mariadb.service)").strip() == "mysql"
+        database.create()
+        database.sql("create table rows_of_it (number int primary key); insert into rows_of_it select seq from seq_1_to_20")
+        assert harness.must(f"ps -o user= -p $(systemctl show --property MainPID --value {database.unit})").strip() == "mysql"
         bench.boot_again()
-        harness.must("for i in $(seq 180); do systemctl is-active --quiet mariadb && break; sleep 1; done; systemctl is-active mariadb", 300)
-        assert harness.must(ask).strip() == "20"
+        assert database.is_up(180)
+        assert database.sql("select count(*) from rows_of_it") == "20"
         times = harness.must(
-            "systemctl show --property ExecMainStartTimestampMonotonic --value mariadb.service; "
+            f"systemctl show --property ExecMainStartTimestampMonotonic --value {database.unit}; "
             f"systemctl show --property ActiveEnterTimestampMonotonic --value $(systemd-escape --path --suffix=mount {MOUNT})"
         ).split()
         assert int(times[0]) > int(times[1]) > 0
         assert harness.must(f"findmnt --noheadings --output TARGET --target {MOUNT}/mysql").strip() == MOUNT
     finally:
-        harness.run(f"systemctl disable --quiet --now mariadb.service; rm -rf {settings} /etc/systemd/system/mariadb.service.d; systemctl daemon-reload")
+        database.remove()

@@ -85,7 +85,7 @@ def reads(bench: Bench, harness: Harness, spec: dict[str, Any]) -> tuple[dict[st
     return plan, [(finding["level"], finding["layer"]) for finding in findings]
 
 
-@pytest.mark.parametrize("name", everyday(ROWS, "read-only", "covered", "no-journal", "hidden-by-the-devices-file", "hidden-by-a-filter", "partition-type"))
+@pytest.mark.parametrize("name", everyday(ROWS, "read-only", "covered", "no-journal", "hidden-by-a-filter", "partition-type"))
 def test_it_is_told(bench: Bench, harness: Harness, built: dict[str, Any], plugged: dict[str, Disk], name: str) -> None:
     row, names = ROWS[name], {"disk": plugged["p0"].path, "part": plugged["p0"].part(), "other": plugged["p1"].part()}
     assert reads(bench, harness, built)[1] == []

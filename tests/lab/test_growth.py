@@ -139,6 +139,7 @@ def test_a_larger_volume_and_a_further_row(bench: Bench, harness: Harness, decla
     bench.clean()
 
 
+@pytest.mark.long(minutes=1)
 def test_what_is_behind_the_partition_is_kept(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> None:
     """Data in what would be taken in: nothing is written, and nothing advises to wipe it."""
     disks = [declared["row0"], declared["row1"]]

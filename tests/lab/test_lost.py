@@ -53,7 +53,7 @@ def rescue(harness: Harness, damage: str, identifiers: dict[str, str]) -> None:
     follow(harness, "group", GUIDE, VG=VG)
 
 
-@pytest.mark.parametrize("damage", everyday(DAMAGES, "signature", "superblock", minutes=1))
+@pytest.mark.parametrize("damage", everyday(DAMAGES, "signature", minutes=1))
 def test_it_is_refused_and_comes_back(bench: Bench, harness: Harness, disks: dict[str, Disk], damage: str) -> None:
     """Mounted and down; planned, checked and run."""
     spec: dict[str, Any] = {"stacks": [stack(disks.values())]}
@@ -117,6 +117,7 @@ def test_what_may_be_lost_is_freed_by_the_word_for_it(bench: Bench, harness: Har
     assert harness.module("stack_plan", {"stacks": [spec]})["steps"] == []
 
 
+@pytest.mark.long(minutes=1)
 def test_a_load_of_ours_that_was_cut_off_is_carried_on(harness: Harness, disks: dict[str, Disk]) -> None:
     """And one page among it that is somebody's is enough to refuse it."""
     spec: dict[str, Any] = {"stacks": [stack(disks.values())]}

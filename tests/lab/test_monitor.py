@@ -87,6 +87,7 @@ def test_it_is_put_there_once_and_taken_back(harness: Harness, drives: Bench) ->
     assert "plumbline" not in harness.run("systemctl list-units --all 'plumbline-monitor*'; systemctl list-unit-files 'plumbline-monitor*'")[1]
 
 
+@pytest.mark.long(minutes=2)
 def test_a_drive_that_is_left_out_and_a_stack_that_is_gone(harness: Harness, drives: Bench) -> None:
     """Both were in the metrics for ever. The reasons are in the journal, and what is retired is kept."""
     reason = "is not ours to watch"

@@ -29,7 +29,7 @@ def test_xfs_on_the_disk_and_in_partitions(bench: Bench, harness: Harness, disks
     with bench.untouched(disk, inside, sixty3):
         result = assert_refused(harness, [stack([one], "separate", name=name) for name, one in (("a", disk), ("b", inside), ("c", sixty3))])
         audit_host(harness)
-    for one, words in ((disk, "xfs filesystem at byte 0 [signature]"), (inside, f"{inside.kernel}1 carries"), (sixty3, "MBR partition table")):
+    for one, words in ((disk, "it carries an xfs filesystem [signature]"), (inside, f"{inside.kernel}1 carries"), (sixty3, "MBR partition table")):
         lines = [line for line in result["reasons"] if f"device {one.kernel} " in line]
         assert any(words in line for line in lines), said(result)
     harness.must(f"xfs_repair -n {disk.path} 2>&1; xfs_repair -n {inside.path}1 2>&1")

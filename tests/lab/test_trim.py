@@ -69,7 +69,11 @@ def test_a_device_whose_proof_fails_is_not_discarded(bench: Bench, harness: Harn
 
 
 @pytest.mark.parametrize(
-    "settings", [{"unmap_granularity": 3}, {"unmap_granularity": 8, "unmap_alignment": 7}, {"unmap_granularity": 64, "unmap_max_blocks": 8}]
+    "settings",
+    [
+        {"unmap_granularity": 8, "unmap_alignment": 7},
+        *(pytest.param(odd, marks=pytest.mark.long) for odd in ({"unmap_granularity": 3}, {"unmap_granularity": 64, "unmap_max_blocks": 8})),
+    ],
 )
 def test_odd_granules(bench: Bench, harness: Harness, settings: dict[str, int]) -> None:
     """Granules of 3 sectors, an alignment of 3,584 bytes, a limit below a granule."""

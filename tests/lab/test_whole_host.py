@@ -201,6 +201,7 @@ def test_monitor(scene: Scene) -> None:
     scene.watch.must_be("monitor", "taken back", before)
 
 
+@pytest.mark.long(minutes=1)
 def test_the_records_of_a_stack_that_is_gone(scene: Scene) -> None:
     """They are moved, and nothing else on the host changes."""
     for kind in ("proof", "accepted"):

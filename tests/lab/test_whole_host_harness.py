@@ -13,7 +13,7 @@ from labkit.bench import Bench
 from labkit.harness import Harness
 from labkit.whole_host_runs import Watch
 
-pytestmark = pytest.mark.whole_host
+pytestmark = [pytest.mark.whole_host, pytest.mark.long(minutes=0.5)]
 DISKS: list[dict[str, object]] = []
 PLACE = "/etc/planted"
 UNIT = "/etc/systemd/system/planted.service"

@@ -457,6 +457,7 @@ def booted(harness: Harness, bench: Bench) -> None:
     assert states(harness, bench) == [("off", "on")] * 3
 
 
+@pytest.mark.long(minutes=2)
 def test_after_a_new_boot_it_is_off_before_the_mount(harness: Harness, kept: Bench) -> None:
     """The twins, that nobody keeps, come with their default, and are on."""
     booted(harness, kept)

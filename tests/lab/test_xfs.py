@@ -274,9 +274,10 @@ def test_an_empty_one_whose_ends_are_gone_is_not_blank(bench: Bench, harness: Ha
         harness.must(f"{make} {zero} count=64; {zero} seek=536 || true; udevadm settle")
         with bench.untouched(*legs):
             for asked in (spec, wanted):
-                assert_error(harness.module("stack_plan", asked), "[data]", "xfs backup superblock at byte", "xfs_repair")
+                assert_error(harness.module("stack_plan", asked), "[data]", "xfs backup superblock", "at byte", "xfs_repair")
 
 
+@pytest.mark.long(minutes=2)
 def test_an_mkfs_that_was_cut_off(bench: Bench, harness: Harness, legs: list[Disk]) -> None:
     """Carried on where the host's record and its own superblock say that it is ours; else it is damaged."""
     spec = spec_of(legs)
@@ -313,3 +314,43 @@ def test_an_mkfs_that_was_cut_off(bench: Bench, harness: Harness, legs: list[Dis
     harness.apply(next_plan(harness, spec)["steps"])
     harness.must(f"mountpoint -q {DATA}")
     assert actions(harness, spec) == [] and step["uuid"] not in harness.run(f"cat {record}")[1]
+
+
+@pytest.mark.long(minutes=8)
+def test_an_mkfs_that_is_killed_at_each_of_its_writes(bench: Bench, harness: Harness, legs: list[Disk], figure: Callable[..., None]) -> None:
+    """Carried on by the record of the host, or refused as damaged. Without that record it is another's: nothing but a blank volume is taken."""
+    spec, record = spec_of(legs), "/var/lib/plumbline/making.json"
+    harness.apply(harness.module("stack_plan", {**spec, "through": "striped_lvm"})["steps"])
+    (step,) = [step for step in next_plan(harness, spec)["steps"] if step["action"] == "filesystem"]
+    trace, make = "strace -f -qq -e trace=pwrite64", f"mkfs.xfs -q -f {step['options']} {DEVICE}"
+    harness.must(f"cp {record} /run/pl-making")
+    writes = int(harness.must(f"{trace} -o /run/pl-trace {make}; grep -c pwrite64 /run/pl-trace"))
+    outcomes: dict[str, int] = {}
+    for number in range(1, writes + 1):
+        harness.must(f"blkdiscard --zeroout -f {DEVICE}; cp /run/pl-making {record}; udevadm settle")
+        assert harness.run(f"{trace} -e inject=pwrite64:signal=KILL:when={number} -o /dev/null {make}")[0] != 0
+        harness.must("udevadm settle; echo 3 > /proc/sys/vm/drop_caches")
+        blank = harness.run(f"cmp -s {DEVICE} /dev/zero; cmp {DEVICE} /dev/zero 2>&1 | grep -q EOF")[0] == 0
+        plan = harness.module("stack_plan", {**spec, "lease": {}})
+        if plan.get("lease"):
+            harness.module("run_lease", {"run": plan["lease"]["run"]})
+        if plan["failed"]:
+            assert_error(plan, "[damaged]", "not made to the end")
+            outcome = "damaged"
+        else:
+            assert [one["action"] for one in plan["steps"]] == ["filesystem", "mount"] and plan["steps"][0]["uuid"] == step["uuid"], (number, plan["steps"])
+            outcome = "carried on"
+            if number % 8 == 0 or number == writes:
+                harness.apply(plan["steps"])
+                assert actions(harness, spec) == []
+                harness.must(f"umount {DATA}; sed -i '\\|{DATA}|d' /etc/fstab; systemctl daemon-reload; udevadm settle")
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        if not blank and number % 4 == 0:
+            harness.must(f"blkdiscard --zeroout -f {DEVICE}; rm {record}; udevadm settle")
+            harness.run(f"{trace} -e inject=pwrite64:signal=KILL:when={number} -o /dev/null {make}; udevadm settle; echo 3 > /proc/sys/vm/drop_caches")
+            with bench.untouched(*legs):
+                other = harness.module("stack_plan", spec)
+                assert other["failed"] and any(word in said(other) for word in ("[damaged]", "[data]")), (number, said(other))
+            outcomes["another's, refused"] = outcomes.get("another's, refused", 0) + 1
+    print(f"\nxfs: killed at each of {writes} writes: {outcomes}")
+    figure("xfs", cuts=writes, **{word.replace(" ", "_").replace("'s,", "s"): count for word, count in outcomes.items()})

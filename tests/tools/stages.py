@@ -138,7 +138,7 @@ def static_stages(at: Places, chosen: Chosen) -> list[Stage]:
         ]
 
     def pytest(*paths: str, jobs: str = "0") -> Command:
-        return run(sys.executable, "-m", "pytest", "-q", "-n", jobs, "--dist", "loadgroup", "-p", "no:cacheprovider", *paths, env=importable)
+        return run(sys.executable, "-m", "pytest", "-q", "-n", jobs, "--dist", "loadgroup", "--durations=25", "-p", "no:cacheprovider", *paths, env=importable)
 
     def sanity() -> list[Command]:
         from ansible_test_pip import provide

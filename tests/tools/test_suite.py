@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -254,7 +255,7 @@ def test_a_test_of_the_whole_host_is_run_by_one_stage() -> None:
     asked = {name: argv[argv.index("-m", 3) + 1] for name in ("lab-tests-1", "whole-host", "lab-measured-1") for argv in [words_of(stages[name])]}
     assert asked == {"lab-tests-1": "not measured and not whole_host", "whole-host": "whole_host", "lab-measured-1": "measured"}
     for path in (ROOT / "tests/lab").glob("test_whole_host*.py"):
-        assert "pytestmark = pytest.mark.whole_host\n" in path.read_text(encoding="utf-8"), path
+        assert re.search(r"(?m)^pytestmark = \[?pytest\.mark\.whole_host\b", path.read_text(encoding="utf-8")), path
 
 
 def test_list_names_every_stage_once() -> None:

@@ -55,9 +55,9 @@ def strings(value: Any, where: str) -> List[str]:
     return value
 
 
-def match_text(value: Any, pattern: "re.Pattern[str]", where: str, wanted: str) -> str:
+def match_text(value: Any, pattern: "re.Pattern[str]", where: str, expected: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or not pattern.fullmatch(str(value)):
-        raise PlumblineError("%s: '%s' does not fit; wanted %s" % (where, value, wanted))
+        raise PlumblineError("%s: '%s' does not fit; wanted %s" % (where, value, expected))
     return str(value)
 
 

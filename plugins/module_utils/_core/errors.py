@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Faults:
-    """Collects what is wrong with an input, so that all of it is told at once."""
+    """Collects what is wrong with an input, so that all of it is reported at once."""
 
     def __init__(self) -> None:
         self.lines: List[str] = []

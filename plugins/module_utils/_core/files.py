@@ -47,11 +47,11 @@ def _own(above: int, name: str, path: str) -> int:
         os.mkdir(name, 0o700, dir_fd=above)
         os.fsync(above)
     fd = step_down(above, name)
-    found = os.fstat(fd)
-    if found.st_uid != os.geteuid():
+    status = os.fstat(fd)
+    if status.st_uid != os.geteuid():
         os.close(fd)
-        raise OSError(errno.EACCES, "%s in the way to %s belongs to user %s; find out why, and remove it" % (name, path, user_name(found.st_uid)), path)
-    if stat.S_IMODE(found.st_mode) != 0o700:
+        raise OSError(errno.EACCES, "%s in the way to %s belongs to user %s; find out why, and remove it" % (name, path, user_name(status.st_uid)), path)
+    if stat.S_IMODE(status.st_mode) != 0o700:
         os.fchmod(fd, 0o700)
     return fd
 
@@ -70,8 +70,8 @@ def find_place(path: str) -> Iterator[FilePlace]:
         folder = open_folder(os.path.dirname(path) or "/")
         name = os.path.basename(path)
         try:
-            found = _entry(folder.fd, name)
-            if not (folder.trusted and found and stat.S_ISLNK(found.st_mode)):
+            status = _entry(folder.fd, name)
+            if not (folder.trusted and status and stat.S_ISLNK(status.st_mode)):
                 yield FilePlace(folder, name)
                 return
             path = os.path.join(os.path.dirname(path), os.readlink(name, dir_fd=folder.fd))
@@ -95,8 +95,8 @@ def replace_file(path: str, text: str, mode: int = 0o644) -> None:
     writer = os.getpid()
     with find_place(path) as place:
         fd, name = place.folder.fd, place.name
-        found = _entry(fd, name) if place.folder.trusted else None
-        model = found if found and stat.S_ISREG(found.st_mode) and found.st_uid in (0, os.geteuid()) else None
+        status = _entry(fd, name) if place.folder.trusted else None
+        model = status if status and stat.S_ISREG(status.st_mode) and status.st_uid in (0, os.geteuid()) else None
         place.folder.act(lambda: _replace_in(fd, name, text, mode, model, writer))
 
 
@@ -115,7 +115,7 @@ def _replace_in(folder: int, name: str, text: str, mode: int, model: Optional[os
             os.fsync(fd)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        with contextlib.suppress(OSError):  # what went wrong first is what is told
+        with contextlib.suppress(OSError):  # the first error is the one to report
             os.unlink(temporary, dir_fd=folder)
         raise
     os.fsync(folder)
@@ -125,8 +125,8 @@ def _remove_leftovers(folder: int, name: str, writer: int) -> None:
     """Remove what a run that was killed has left beside a file: a new text that nobody has seen. Of a run that lives it is left alone."""
     left = re.compile(re.escape(name) + r"\.plumbline-([0-9]+)")
     for entry in os.listdir(folder):
-        found = left.fullmatch(entry)
-        if found and (int(found.group(1)) == writer or not os.path.exists("/proc/" + found.group(1))):
+        match = left.fullmatch(entry)
+        if match and (int(match.group(1)) == writer or not os.path.exists("/proc/" + match.group(1))):
             with contextlib.suppress(OSError):
                 os.unlink(entry, dir_fd=folder)
 
@@ -178,12 +178,12 @@ def read_own(path: str, most: int) -> bytes:
     """The bytes of a file that we alone may write, at most so many. Raises OSError that says what else it is; follows no link, waits for nobody."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(fd, "rb") as handle:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", path)
-        if found.st_uid != os.geteuid():
-            raise OSError(errno.EACCES, "it is owned by user %d" % found.st_uid, path)
-        if found.st_mode & 0o022:
+        if status.st_uid != os.geteuid():
+            raise OSError(errno.EACCES, "it is owned by user %d" % status.st_uid, path)
+        if status.st_mode & 0o022:
             raise OSError(errno.EACCES, "others may write to it", path)
         raw = handle.read(most + 1)
     if len(raw) > most:

@@ -196,7 +196,7 @@ def _end(uid: int, gid: int, work: Callable[[], None], tell: int) -> None:
         code = 0
     except OSError as fault:
         os.write(tell, ("%d %s" % (fault.errno or 0, fault.strerror or fault)).encode("utf-8", "replace")[:4000])
-    except BaseException as fault:  # pylint: disable=broad-except # told to the process that waits
+    except BaseException as fault:  # pylint: disable=broad-except # reported to the process that waits
         os.write(tell, ("0 %r" % (fault,)).encode("utf-8", "replace")[:4000])
     finally:
         os._exit(code)  # pylint: disable=protected-access # nothing of the other process is to be run

@@ -37,10 +37,10 @@ def _file_fault(path: str) -> str:
     with find_place(path) as place:
         if not place.folder.trusted:
             return "%s is in no folder of root's alone" % path
-        found = os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False)
-    if found.st_uid not in (0, os.geteuid()):
-        return "%s belongs to user %s" % (path, user_name(found.st_uid))
-    return "%s has the mode %04o" % (path, stat.S_IMODE(found.st_mode)) if found.st_mode & 0o022 else ""
+        status = os.stat(place.name, dir_fd=place.folder.fd, follow_symlinks=False)
+    if status.st_uid not in (0, os.geteuid()):
+        return "%s belongs to user %s" % (path, user_name(status.st_uid))
+    return "%s has the mode %04o" % (path, stat.S_IMODE(status.st_mode)) if status.st_mode & 0o022 else ""
 
 
 def _folder_fault(path: str) -> str:

@@ -41,7 +41,7 @@ LOCK_SECONDS = 10  # the lock is held for milliseconds
 
 
 class Process(NamedTuple):
-    """A process, told from a later one with the same number. 0 is none."""
+    """A process, distinguished from a later one with the same number. A number of 0: no process."""
 
     pid: int = 0
     started: int = 0
@@ -73,9 +73,9 @@ def process(pid: int) -> Process:
     return Process(pid, started) if started else Process()
 
 
-def is_alive(one: Process) -> bool:
+def is_alive(known: Process) -> bool:
     """Whether exactly this process is still there."""
-    return bool(one.pid) and process(one.pid) == one
+    return bool(known.pid) and process(known.pid) == known
 
 
 def connection() -> Process:
@@ -83,16 +83,16 @@ def connection() -> Process:
 
     It lives as long as the controller keeps the connection, from call to call where that is shared (ControlPersist).
     """
-    pid, found = os.getpid(), 0
+    pid, outermost = os.getpid(), 0
     for _step in range(_ANCESTORS):
         if pid <= 1:
             break
         parent = _stat_of(pid)[0]
         with contextlib.suppress(OSError), open("/proc/%d/environ" % pid, "rb") as handle:
             if b"\0SSH_CONNECTION=" in b"\0" + handle.read():
-                found = parent
+                outermost = parent
         pid = parent
-    return process(found) if found > 1 else Process()
+    return process(outermost) if outermost > 1 else Process()
 
 
 def _boot_id() -> str:
@@ -112,12 +112,12 @@ def _now() -> float:
 
 @contextlib.contextmanager
 def _locked() -> Iterator[None]:
-    """Alone with the lease. The directory is root's own, so nobody else can have put a link into it."""
+    """Holds the lock of the lease. The directory is root's own, so nobody else can have put a link into it."""
     try:
         with contextlib.suppress(FileExistsError):
             os.mkdir(DIRECTORY, 0o700)
-        found = os.lstat(DIRECTORY)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        status = os.lstat(DIRECTORY)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise PlumblineError("%s is no directory of root's alone [lease]; nothing was written. Find out who made it, and remove it" % DIRECTORY)
         fd = os.open(os.path.join(DIRECTORY, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
     except OSError as fault:
@@ -133,7 +133,7 @@ def _locked() -> Iterator[None]:
 
 
 def _load() -> Optional[Lease]:
-    """The lease that is there. Raises PlumblineError for a file that is none: nobody but us writes here, and by rename."""
+    """The lease that is there. Raises PlumblineError for a file that is no lease: nobody but us writes here, and by rename."""
     try:
         raw = read_own(path(), MAX_BYTES)
     except FileNotFoundError:
@@ -179,7 +179,7 @@ class Held(PlumblineError):
 
 
 class Run(NamedTuple):
-    """A run as its controller names it. Empty *run*: a new one. *gone*: a run whose process is no more, by the word of its own controller."""
+    """A run as its controller names it. Empty *run*: a new one. *gone*: a run whose process is no more, as its own controller reports."""
 
     run: str = ""
     controller: str = ""

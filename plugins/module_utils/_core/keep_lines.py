@@ -21,7 +21,7 @@ class LineFile:
     """One file. Raises PlumblineError where it cannot be opened, or another process has it, and with *damaged* where it holds something else."""
 
     def __init__(self, path: str, busy: str) -> None:
-        """*busy*: what is told where another process has it."""
+        """*busy*: the message where another process has it."""
         self.path = path
         try:
             make_private(os.path.dirname(path))
@@ -40,7 +40,7 @@ class LineFile:
     def read(self) -> List[Mapping[str, Any]]:
         """The records of all whole lines. Raises ValueError where they are none."""
         records = [json.loads(line) for line in self.whole_lines().decode("ascii").splitlines()]
-        if not all(isinstance(one, dict) for one in records):
+        if not all(isinstance(record, dict) for record in records):
             raise ValueError("a line is no mapping")
         return records
 

@@ -64,31 +64,31 @@ def dump(lease: Lease) -> str:
 def is_free(text: str) -> bool:
     """Whether a text that is no lease of this release is one of another that was given back."""
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and found.get("free") is True
+    return isinstance(data, dict) and data.get("free") is True
 
 
 def parse_lease(text: str) -> Lease:
     """Read a lease; raises ValueError for anything that dump() would not have written."""
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except RecursionError as deep:
         raise ValueError("nested too deeply") from deep
-    if not isinstance(found, dict) or set(found) != set(Lease._fields):
+    if not isinstance(data, dict) or set(data) != set(Lease._fields):
         raise ValueError("other keys than those of a lease")
-    if not isinstance(found["free"], bool):
+    if not isinstance(data["free"], bool):
         raise ValueError("'free' is not as it should be")
     for key, kinds, below in (("pid", int, 1 << 53), ("started", int, 1 << 53), ("grace", int, 1 << 53), ("taken", _NUMBER, 1e12), ("renewed", _NUMBER, 1e12)):
-        if not isinstance(found[key], kinds) or isinstance(found[key], bool) or not 0 <= found[key] < below:
+        if not isinstance(data[key], kinds) or isinstance(data[key], bool) or not 0 <= data[key] < below:
             raise ValueError("'%s' is not as it should be" % key)
     for key, pattern in (("run", _RUN), ("boot", _BOOT), ("digest", _DIGEST), ("since", _SINCE), ("process", _PROCESS)):
-        if not isinstance(found[key], str) or not pattern.fullmatch(found[key]):
+        if not isinstance(data[key], str) or not pattern.fullmatch(data[key]):
             raise ValueError("'%s' is not as it should be" % key)
-    if not isinstance(found["controller"], str):
+    if not isinstance(data["controller"], str):
         raise ValueError("'controller' is not as it should be")
-    return Lease(**dict(found, controller=name_of(found["controller"])))
+    return Lease(**dict(data, controller=name_of(data["controller"])))
 
 
 def name_of(controller: str) -> str:

@@ -19,13 +19,13 @@ def pack(value: Any) -> str:
 def _plain(value: Any) -> Any:
     """The same for JSON. A named tuple becomes a list of its members in their order, a dataclass a dictionary."""
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [_plain(member) for member in value]
     if isinstance(value, bytes):
         return _blob(value)
     if dataclasses.is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if hasattr(value, "items"):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(member) for key, member in value.items()}
     return value
 
 

@@ -26,11 +26,11 @@ class Part(NamedTuple):
 
 
 def read_part(path: str, name: str, above: int) -> Part:
-    found = os.stat(name, dir_fd=above, follow_symlinks=False)
-    if stat.S_ISLNK(found.st_mode):
-        return Part(path, "link", found.st_uid, stat.S_IMODE(found.st_mode), os.readlink(name, dir_fd=above))
-    kind = "directory" if stat.S_ISDIR(found.st_mode) else "other"
-    return Part(path, kind, found.st_uid, stat.S_IMODE(found.st_mode))
+    status = os.stat(name, dir_fd=above, follow_symlinks=False)
+    if stat.S_ISLNK(status.st_mode):
+        return Part(path, "link", status.st_uid, stat.S_IMODE(status.st_mode), os.readlink(name, dir_fd=above))
+    kind = "directory" if stat.S_ISDIR(status.st_mode) else "other"
+    return Part(path, kind, status.st_uid, stat.S_IMODE(status.st_mode))
 
 
 def walk(path: str) -> Tuple[Part, ...]:

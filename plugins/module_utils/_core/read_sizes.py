@@ -26,13 +26,13 @@ def parse_size(text: Union[str, int], where: str, share: bool = False) -> int:
     Only binary units are taken, because ``GB`` means 10^9 to a drive and 2^30 to LVM. *where* names
     the option in the error. Raises PlumblineError for anything that is not a whole number of bytes.
     """
-    found = _SIZE.match(str(text).strip()) if not isinstance(text, bool) else None
-    if not found or len(str(text)) > 32:
+    match = _SIZE.match(str(text).strip()) if not isinstance(text, bool) else None
+    if not match or len(str(text)) > 32:
         raise PlumblineError("%s: '%s' is not a size; write a number with one of %s, for example 64KiB" % (where, text, ", ".join(_UNITS)))
-    number, unit = found.groups()
+    number, unit = match.groups()
     if unit not in _UNITS and not (not unit and float(number) == 0):
-        wanted = _closest_unit(unit)
-        hint = " (did you mean '%s%s'?)" % (number, wanted) if wanted else ""
+        unit_meant = _closest_unit(unit)
+        hint = " (did you mean '%s%s'?)" % (number, unit_meant) if unit_meant else ""
         if share and not unit and 0 < float(number) <= 100:
             hint = ", or %% (did you mean '%s%%'?)" % number
         elif unit in _OTHER_UNITS:
@@ -51,8 +51,8 @@ def parse_size(text: Union[str, int], where: str, share: bool = False) -> int:
 
 def parse_written(text: object, where: str) -> int:
     """Read what a drive is rated for, such as ``1.2PB``, as data sheets say it: in decimal units, which name no size on a device here. Returns bytes."""
-    found = _WRITTEN.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= 32 else None
-    number = int(float(found.group(1)) * {"TB": 10**12, "PB": 10**15}[found.group(2)]) if found else 0
+    match = _WRITTEN.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= 32 else None
+    number = int(float(match.group(1)) * {"TB": 10**12, "PB": 10**15}[match.group(2)]) if match else 0
     if not 0 < number < 10**21:
         raise PlumblineError("%s: '%s' does not fit; wanted the TBW of the data sheet, a number with TB or PB, for example 1.2PB" % (where, text))
     return number
@@ -68,10 +68,10 @@ def _closest_unit(unit: str) -> str:
 
 def parse_share(text: Union[str, int], where: str) -> float:
     """Read a percentage such as ``70%`` and return it as a number of percent, 0 < p <= 100."""
-    found = _PERCENT.match(str(text).strip())
-    if not found:
+    match = _PERCENT.match(str(text).strip())
+    if not match:
         raise PlumblineError("%s: '%s' is not a percentage; write for example 70%%" % (where, text))
-    share = float(found.group(1))
+    share = float(match.group(1))
     if not 0 < share <= 100:
         raise PlumblineError("%s: '%s' is out of range; wanted more than 0%% and at most 100%%" % (where, text))
     return share

@@ -75,15 +75,15 @@ def run_together(commands: Sequence[Sequence[str]], seconds: float) -> List[Opti
             )  # fmt: skip
         except OSError as fault:
             answers[number] = _NOT_RUN, "", "%s could not be run: %s" % (argv[0], fault.strerror or fault)
-    waiting = [threading.Thread(target=wait, args=one, daemon=True) for one in started.items()]
+    waiting = [threading.Thread(target=wait, args=item, daemon=True) for item in started.items()]
     for thread in waiting:
         thread.start()
     for thread in waiting:
         thread.join(max(late - time.monotonic(), 0))
-    told = list(answers)
+    results = list(answers)
     for number, process in started.items():
-        if told[number] is None:
+        if results[number] is None:
             process.kill()
     for thread in waiting:  # their pipes close now
         thread.join(max(late + 1 - time.monotonic(), 0))
-    return told
+    return results

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tools of the host: found, run, and their failures told. I/O."""
+"""Tools of the host: found, run, and their failures reported. I/O."""
 
 from __future__ import annotations
 
@@ -64,15 +64,15 @@ def starter(module: Any) -> Callable[[Sequence[str]], Callable[[], Tuple[int, st
 
 
 def guarded(run: Callable[..., Tuple[int, str, str]]) -> Callable[..., Tuple[int, str, str]]:
-    """Tells in one line that a tool could not be run."""
+    """The same, with one line on a tool that could not be run."""
 
-    def told(argv: Sequence[str], *rest: str) -> Tuple[int, str, str]:
+    def wrapped(argv: Sequence[str], *rest: str) -> Tuple[int, str, str]:
         try:
             return run(argv, *rest)
         except OSError as fault:
             raise PlumblineError("%s could not be run: %s" % (argv[0], fault.strerror or fault)) from fault
 
-    return told
+    return wrapped
 
 
 TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mount", "fio", "udevadm", "hdparm", "sdparm", "nvme", "smartctl", "mdadm")
@@ -80,11 +80,11 @@ TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mount", "fio", "udevadm", "hdpar
 
 def find_known_tools(more: Iterable[str] = ()) -> Dict[str, str]:
     """Tool → its path, of those that are there. *more*: beside those that any host may need."""
-    found = {}
+    paths = {}
     for tool in (*TOOLS, *more):
         for directory in ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"):
             path = os.path.join(directory, tool)
             if os.access(path, os.X_OK):
-                found[tool] = path
+                paths[tool] = path
                 break
-    return found
+    return paths

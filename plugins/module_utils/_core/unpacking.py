@@ -81,12 +81,12 @@ class _Unpacker:
         if origin is None:
             return self._record(kind, value) if hasattr(kind, "_fields") or dataclasses.is_dataclass(kind) else self._scalar(kind, value)
         if origin in (dict, collections.abc.Mapping):
-            return {key: self.of_kind(inner[1], one) for key, one in _must(dict, value).items()}
+            return {key: self.of_kind(inner[1], member) for key, member in _must(dict, value).items()}
         if origin is list or inner[-1] is Ellipsis:
-            return origin(self.of_kind(inner[0], one) for one in _must(list, value))
+            return origin(self.of_kind(inner[0], member) for member in _must(list, value))
         if len(_must(list, value)) != len(inner):
             raise ValueError("%d members where %d are wanted" % (len(value), len(inner)))
-        return tuple(self.of_kind(one, member) for one, member in zip(inner, value))
+        return tuple(self.of_kind(member_kind, member) for member_kind, member in zip(inner, value))
 
     def _record(self, kind: Any, value: Any) -> Any:
         """A named tuple from the list of its members, or a dataclass from a dictionary."""
@@ -94,10 +94,10 @@ class _Unpacker:
         if hasattr(kind, "_fields"):
             if len(_must(list, value)) != len(members):
                 raise ValueError("%d members where %s has %d" % (len(value), kind.__name__, len(members)))
-            return kind(*[self.of_kind(one, member) for one, member in zip(members.values(), value)])
+            return kind(*[self.of_kind(member_kind, member) for member_kind, member in zip(members.values(), value)])
         if set(_must(dict, value)) != set(members):
             raise ValueError("other members than those of %s" % kind.__name__)
-        return kind(**{name: self.of_kind(one, value[name]) for name, one in members.items()})
+        return kind(**{name: self.of_kind(member_kind, value[name]) for name, member_kind in members.items()})
 
     def _scalar(self, kind: Any, value: Any) -> Any:
         if kind is bytes:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a measurement comes to: the words, and the worst of several. Pure."""
+"""The verdicts of a measurement: their words, and the worst of several. Pure."""
 
 from __future__ import annotations
 
 from typing import Sequence
 
 PASS = "pass"
-ACCEPTED = "accepted"  # it passes, but for what came to no result and somebody accepted
+ACCEPTED = "accepted"  # it passes, except for what has no result and was explicitly accepted
 FAIL = "fail"
 INCONCLUSIVE = "inconclusive"
 UNFINISHED = "unfinished"  # writes were measured, and nothing since

@@ -31,7 +31,7 @@ def program_bytes(program: ModuleType) -> bytes:
         name = waiting.pop()
         if name not in sources:
             sources[name] = _source_of(name)
-            waiting += [one for one in _imports_of(sources[name]) if one not in sources]
+            waiting += [module for module in _imports_of(sources[name]) if module not in sources]
     texts = {name.replace(".", "/") + ".py": source for name, source in sources.items() if source}
     folders = {"/".join(parts[:depth]) for parts in (path.split("/")[:-1] for path in texts) for depth in range(1, len(parts) + 1)}
     texts.update({folder + "/__init__.py": "" for folder in folders})

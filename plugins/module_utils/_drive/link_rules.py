@@ -19,14 +19,14 @@ _LIMITS = {
 }
 
 
-def judge_links(found: Mapping[str, Sequence[Link]], building: bool = False) -> List[Finding]:
+def judge_links(links_of: Mapping[str, Sequence[Link]], building: bool = False) -> List[Finding]:
     """What is wrong with the links of some disks, by the disks' names; a link that several share is reported once.
 
     Half of what both ends can do, or less, is an error where a stack is still to be built (*building*). Less than they can is a warning, and a port that
     is slower than its drive is worth knowing. What is not known is no finding.
     """
     shared: Dict[Link, List[str]] = {}
-    for name, links in found.items():
+    for name, links in links_of.items():
         for link in links:
             shared.setdefault(link, []).append(name)
     return [finding for link, names in shared.items() for finding in _judge(link, ", ".join(names), building)]
@@ -44,11 +44,11 @@ def _judge(link: Link, names: str, building: bool) -> List[Finding]:
             cause = "the drive can do more, and %s does not say what it can" % host
         full, now = payload_bytes(link.kind, link.target_speed, link.target_width or link.width), link.payload
         level = ERROR if building and full and now and 2 * now <= full else WARNING
-        wanted = target if link.target_speed else "what both ends can do"
-        return [Finding(level, "link", names, "%s at %s: %s" % (link.text, host, cause), "%s: %s" % (wanted, remedy), "link_slow")]
+        expected = target if link.target_speed else "what both ends can do"
+        return [Finding(level, "link", names, "%s at %s: %s" % (link.text, host, cause), "%s: %s" % (expected, remedy), "link_slow")]
     pairs = ((link.host.speed, link.drive.speed), (link.host.width, link.drive.width))
     if link.below is False and any(port and drive and port < drive for port, drive in pairs):
         most = rate_text(link.kind, link.drive.speed, link.drive.width)
-        found = "%s: the port %s limits the drive, which can do %s" % (link.text, host, most)
-        return [Finding(INFO, "link", names, found, "a faster port, if that matters", "link_port")]
+        text = "%s: the port %s limits the drive, which can do %s" % (link.text, host, most)
+        return [Finding(INFO, "link", names, text, "a faster port, if that matters", "link_port")]
     return []

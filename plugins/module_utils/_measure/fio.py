@@ -145,19 +145,19 @@ def report_rows(text: str) -> List[Dict[str, Any]]:
     try:
         if end < begin or not text[begin : begin + 1] == "{":
             raise ValueError
-        found = json.loads(text[begin : end + 1])["jobs"]
-        if not isinstance(found, list):
+        jobs = json.loads(text[begin : end + 1])["jobs"]
+        if not isinstance(jobs, list):
             raise TypeError
     except (ValueError, KeyError, TypeError) as fault:
         raise PlumblineError("fio's report could not be read: %s" % (" ".join(text.split())[:_LONGEST] or "it is empty")) from fault
-    return found
+    return jobs
 
 
 def failure(code: int, out: str, err: str) -> str:
     """Why fio failed, in one line: its own words, and what to do where that is known."""
     lines = [line.strip() for line in (err + "\n" + _before_json(out)).splitlines() if line.strip()]
-    told = [line for word in _TELLING for line in lines if word in line] or lines
-    said = told[0][:_LONGEST] if told else ("it was killed by signal %d" % -code if code < 0 else "it returned %d and said nothing" % code)
+    telling = [line for word in _TELLING for line in lines if word in line] or lines
+    said = telling[0][:_LONGEST] if telling else ("it was killed by signal %d" % -code if code < 0 else "it returned %d and said nothing" % code)
     if "engine libaio" in err + out or "ioengine" in said:
         said += "; install the package with fio's libaio engine (fio-engine-libaio)"
     return said[5:] if said.startswith("fio: ") else said

@@ -99,9 +99,9 @@ def check_unchanged(before: Observation, now: Observation, devno: str) -> None:
     What is below a volume that is open keeps its name and its number from then on, since the kernel holds it.
     """
     for level in levels_below(before, devno):
-        for one in level:
-            was, found = before.nodes[one], now.nodes.get(one)
-            if found is None or any(getattr(was, word) != getattr(found, word) for word in _BOUND):
+        for below in level:
+            was, after = before.nodes[below], now.nodes.get(below)
+            if after is None or any(getattr(was, word) != getattr(after, word) for word in _BOUND):
                 text = "refused: nothing was written. %s, on which %s lies, changed while it was looked at; run again"
                 raise PlumblineError(text % (node_path(was), before.nodes[devno].title or node_path(before.nodes[devno])))
 

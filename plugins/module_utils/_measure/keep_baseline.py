@@ -21,7 +21,7 @@ _LARGEST = 1 << 20
 
 
 class RawLeg(NamedTuple):
-    """Who a raw device is."""
+    """The identity of a raw device."""
 
     key: str
     serial: str
@@ -53,7 +53,7 @@ def raw_leg(node: Node) -> RawLeg:
 
 def to_text(baseline: Baseline) -> str:
     jobs = {name: {"parameters": dict(raw.parameters), "rates": list(raw.rates), "when": raw.when} for name, raw in baseline.jobs.items()}
-    return json.dumps({"format": FORMAT, "legs": [one._asdict() for one in baseline.legs], "jobs": jobs}, indent=1, sort_keys=True) + "\n"
+    return json.dumps({"format": FORMAT, "legs": [leg._asdict() for leg in baseline.legs], "jobs": jobs}, indent=1, sort_keys=True) + "\n"
 
 
 def parse_baseline(text: str, path: str) -> Baseline:
@@ -78,13 +78,13 @@ def _raw(row: Mapping[str, Any]) -> Raw:
 
 def check_baseline_legs(baseline: Baseline, legs: Sequence[RawLeg], path: str) -> None:
     """Raise PlumblineError, naming both, where the baseline is of other devices, or of devices that cannot be told apart."""
-    if sorted(baseline.legs) == sorted(legs) and all(one.key for one in legs):
+    if sorted(baseline.legs) == sorted(legs) and all(leg.key for leg in legs):
         return
     raise PlumblineError("baseline %s is of %s; these are %s: name another file for them, or remove this one" % (path, _names(baseline.legs), _names(legs)))
 
 
 def _names(legs: Sequence[RawLeg]) -> str:
-    return " and ".join(one.text for one in sorted(legs)) or "no device"
+    return " and ".join(leg.text for leg in sorted(legs)) or "no device"
 
 
 def differing_parameters(raw: Raw, parameters: Mapping[str, Any]) -> List[str]:
@@ -122,6 +122,6 @@ def save_baseline(path: str, baseline: Baseline) -> None:
 def baseline_as_dict(baseline: Baseline) -> Dict[str, Any]:
     """What a module returns of it."""
     return {
-        "legs": [one._asdict() for one in baseline.legs],
+        "legs": [leg._asdict() for leg in baseline.legs],
         "jobs": {name: {"raw_mib_s": round(math.fsum(raw.rates) / len(raw.rates) / (1 << 20), 2), "when": raw.when} for name, raw in baseline.jobs.items()},
     }

@@ -71,7 +71,7 @@ def _observed(run: Runner, path: str, serial: str, resumed: bool, prove: bool) -
 
 
 def examine_device(run: Runner, path: str, serial: str, resumed: bool = False) -> Node:
-    """Look at a device without holding it, so that all that speaks against a load is told. Raises PlumblineError with every reason."""
+    """Look at a device without holding it, so that all that speaks against a load is reported. Raises PlumblineError with every reason."""
     seen = _observed(run, path, serial, resumed, True)
     return seen.nodes[seen.paths[path]]
 
@@ -94,10 +94,10 @@ def hold_device(run: Runner, path: str, serial: str, key: str, mark: bytes, resu
             _refuse(path, [Reason("identity", text, "name the drive by a path that stays")])
         ones = deallocated_reads_ones(seen.namespaces.get(devno, {}))
         proof: Dict[str, Any] = {"path": node.path, "size": node.size, "ones_are_blank": ones, "fd": fd}
-        found = read_blank_proof.prove_all([dict(proof, tails=(tail_of(mark),) if resumed else ())])[0]
+        blank = read_blank_proof.prove_all([dict(proof, tails=(tail_of(mark),) if resumed else ())])[0]
         what = "it is neither blank nor of this run" if resumed else "it is not blank"
         remedy = "look at what was written there; if nothing of it is needed, free the device by your own tools"
-        _refuse(path, [Reason("data", "%s: %s" % (what, fault), remedy) for fault in found.data] + [unreadable_reason(fault) for fault in found.unread])
+        _refuse(path, [Reason("data", "%s: %s" % (what, fault), remedy) for fault in blank.data] + [unreadable_reason(fault) for fault in blank.unread])
         yield RawDevice(node, fd, proof)
     finally:
         os.close(fd)

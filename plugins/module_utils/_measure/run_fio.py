@@ -23,10 +23,10 @@ _GRACE = 60  # seconds that fio may take beyond its time: a device that hangs, o
 
 def find_fio() -> str:
     """fio's path. Raises PlumblineError where it is missing."""
-    found = shutil.which("fio")
-    if not found:
+    path = shutil.which("fio")
+    if not path:
         raise PlumblineError("fio is not on this host; nothing was measured: install the package fio")
-    return found
+    return path
 
 
 @contextlib.contextmanager
@@ -50,7 +50,7 @@ def read_piece(path: str, offset: int) -> bytes:
 
 @contextlib.contextmanager
 def told_if_gone(names: Sequence[str]) -> Iterator[None]:
-    """A failure within is told as that of a disk that went away, if one of these did."""
+    """A failure within is reported as a disk that went away, if one of these did."""
     try:
         yield
     except PlumblineError as fault:

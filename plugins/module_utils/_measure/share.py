@@ -55,8 +55,8 @@ class Share(NamedTuple):
         return (self.high - self.low) / 2
 
 
-class Found(NamedTuple):
-    """What one job came to. Rates are means over its blocks, in bytes per second. A *share* of None: too few blocks for one."""
+class JobShare(NamedTuple):
+    """The result of one job. Rates are means over its blocks, in bytes per second. A *share* of None: too few blocks for one."""
 
     share: Optional[Share]
     stack: float
@@ -72,7 +72,7 @@ class Found(NamedTuple):
 
 
 # It asks for a block of one side, is sent it (None: the budget is spent), and returns what it found.
-Measuring = Generator[str, Optional[Block], Found]
+Measuring = Generator[str, Optional[Block], JobShare]
 
 
 def _moments(values: Sequence[float]) -> Tuple[float, float]:
@@ -122,16 +122,16 @@ def measure_share(options: ShareOptions, baseline: Sequence[float] = (), dice: O
     share: Optional[Share] = None
     first, step = (FIRST_LOOK_APART, 1) if baseline else (FIRST_LOOK, TURN)
     if baseline and (len(baseline) < 2 or min(baseline) <= 0):
-        return _found(options, sides, None, baseline, "", "the baseline has no two blocks with a rate; measure it again")
+        return _outcome(options, sides, None, baseline, "", "the baseline has no two blocks with a rate; measure it again")
     while True:
         rates: Dict[str, float] = {LEGS: 0.0, VOLUMES: 0.0}
         for side in (VOLUMES, VOLUMES) if baseline else toss.choice(PAIRS):
             block = yield side
             if block is None:
-                return _found(options, sides, share, baseline, "the budget was spent")
+                return _outcome(options, sides, share, baseline, "the budget was spent")
             sides[side].append(block)
             if block.rate <= 0:
-                return _found(options, sides, share, baseline, "", "nothing was completed in a block of the %s; look at what holds them up" % side)
+                return _outcome(options, sides, share, baseline, "", "nothing was completed in a block of the %s; look at what holds them up" % side)
             rates[side] += math.log(block.rate)
         logs.append(rates[VOLUMES] / 2 if baseline else rates[VOLUMES] - rates[LEGS])
         if len(logs) < first or (len(logs) - first) % step:
@@ -139,17 +139,17 @@ def measure_share(options: ShareOptions, baseline: Sequence[float] = (), dice: O
         error = spent(options.error, (len(logs) - first) // step + 1)
         share = interval_apart(logs, [math.log(rate) for rate in baseline], error) if baseline else interval(logs, error)
         if share.half <= options.precision and judge_share(share, options.min_share) != INCONCLUSIVE:
-            return _found(options, sides, share, baseline, "")
+            return _outcome(options, sides, share, baseline, "")
 
 
-def _found(options: ShareOptions, sides: Dict[str, List[Block]], share: Optional[Share], baseline: Sequence[float], budget: str, fault: str = "") -> Found:
+def _outcome(options: ShareOptions, sides: Dict[str, List[Block]], share: Optional[Share], baseline: Sequence[float], budget: str, fault: str = "") -> JobShare:
     """The result. *budget*: what ended the measurement; *fault*: why no verdict may be made of it."""
     blocks = sides[LEGS] + sides[VOLUMES]
     fewest = 2 * (FIRST_LOOK_APART if baseline else FIRST_LOOK)
     too_few = "%s after %d blocks; %d are the fewest that give an interval" % (budget, len(blocks), fewest)
     verdict, why = (INCONCLUSIVE, fault) if fault else _verdict(options, blocks, share, too_few, budget)
     raw = sides[LEGS]
-    return Found(
+    return JobShare(
         share=share,
         stack=_mean([block.rate for block in sides[VOLUMES]]),
         raw=_mean([block.rate for block in raw] or list(baseline)),
@@ -174,7 +174,7 @@ def _mean_rates(blocks: Sequence[Block]) -> Tuple[Tuple[str, float], ...]:
 
 
 def _verdict(options: ShareOptions, blocks: Sequence[Block], share: Optional[Share], too_few: str, budget: str) -> Tuple[str, str]:
-    """The verdict, and why it is none of pass or fail, or what decided it. A busy CPU decides first: it may be what was measured."""
+    """The verdict, and what decided it, or why it is neither pass nor fail. A busy CPU decides first: it may be what was measured."""
     busy, busiest = _mean([block.busy for block in blocks]), _mean([block.busiest for block in blocks])
     if busy > options.max_cpu:
         return INCONCLUSIVE, "the CPUs were %.0f %% busy (more than %.0f %%): they, and not the storage, may have been measured" % (
@@ -198,38 +198,38 @@ def slow_legs(rates: Sequence[Tuple[str, float]]) -> List[str]:
     return ["%s alone gave %.1f MiB/s, the fastest leg %.1f" % (name, rate / MIB, best / MIB) for name, rate in rates if rate < UNEVEN * best]
 
 
-def report_throughput(name: str, found: Sequence[Tuple[str, Found]], notes: Sequence[str], links: Links) -> List[str]:
+def report_throughput(name: str, results: Sequence[Tuple[str, JobShare]], notes: Sequence[str], links: Links) -> List[str]:
     """The result for people: a table of jobs, then what held each up and what decided it, then notes."""
     rows: List[Sequence[str]] = [("job", "stack MiB/s", "raw MiB/s", "share", "interval", "blocks", "verdict")]
-    for job, one in found:
-        share, bounds = ("%.3f" % one.share.share, "%.3f to %.3f" % (one.share.low, one.share.high)) if one.share else ("-", "-")
-        rows.append((job, "%.1f" % (one.stack / MIB), "%.1f" % (one.raw / MIB), share, bounds, str(one.blocks), one.verdict))
+    for job, result in results:
+        share, bounds = ("%.3f" % result.share.share, "%.3f to %.3f" % (result.share.low, result.share.high)) if result.share else ("-", "-")
+        rows.append((job, "%.1f" % (result.stack / MIB), "%.1f" % (result.raw / MIB), share, bounds, str(result.blocks), result.verdict))
     lines = ["%s against its legs, burst rates, not steady state" % name] + ["  " + line for line in table(rows)]
-    for job, one in found:
-        lines += ["  %s: %s" % (job, load.text) for load in link_loads(job, one.rates, links) if load.text]
-        lines.append("  %s: %s" % (job, one.why))
-        lines += ["  %s: %s" % (job, line) for line in slow_legs(one.rates)]
+    for job, result in results:
+        lines += ["  %s: %s" % (job, load.text) for load in link_loads(job, result.rates, links) if load.text]
+        lines.append("  %s: %s" % (job, result.why))
+        lines += ["  %s: %s" % (job, line) for line in slow_legs(result.rates)]
     return lines + ["  " + note for note in notes]
 
 
-def throughput_as_dict(name: str, found: Found, links: Links) -> Dict[str, Any]:
+def throughput_as_dict(name: str, result: JobShare, links: Links) -> Dict[str, Any]:
     """One job as a module returns it."""
-    share = found.share
-    loads = link_loads(name, found.rates, links)
+    share = result.share
+    loads = link_loads(name, result.rates, links)
     return {
         "name": name,
-        "verdict": found.verdict,
-        "why": found.why,
+        "verdict": result.verdict,
+        "why": result.why,
         "share": _round(share.share if share else None),
         "low": _round(share.low if share else None),
         "high": _round(share.high if share else None),
-        "stack_mib_s": round(found.stack / MIB, 2),
-        "raw_mib_s": round(found.raw / MIB, 2),
-        "stack_iops": round(found.stack_iops, 1),
-        "raw_iops": round(found.raw_iops, 1),
-        "blocks": found.blocks,
-        "cpu_busy": round(found.cpu, 3),
-        "legs": [{"device": leg, "raw_mib_s": round(rate / MIB, 2)} for leg, rate in found.rates],
+        "stack_mib_s": round(result.stack / MIB, 2),
+        "raw_mib_s": round(result.raw / MIB, 2),
+        "stack_iops": round(result.stack_iops, 1),
+        "raw_iops": round(result.raw_iops, 1),
+        "blocks": result.blocks,
+        "cpu_busy": round(result.cpu, 3),
+        "legs": [{"device": leg, "raw_mib_s": round(rate / MIB, 2)} for leg, rate in result.rates],
         "links": [load.as_dict() for load in loads],
         "link_bound": is_link_bound(loads),
     }
@@ -239,12 +239,12 @@ def _round(value: Optional[float]) -> Optional[float]:
     return None if value is None or value > 1e6 else round(value, 4)
 
 
-def drive(measuring: Measuring, run: Callable[[str], Optional[Block]]) -> Found:
+def drive(measuring: Measuring, run: Callable[[str], Optional[Block]]) -> JobShare:
     """Answer a measurement's requests with *run* until it has its result."""
     try:
-        wanted = next(measuring)
+        side = next(measuring)
         while True:
-            wanted = measuring.send(run(wanted))
+            side = measuring.send(run(side))
     except StopIteration as done:
-        found: Found = done.value
-        return found
+        result: JobShare = done.value
+        return result

@@ -56,17 +56,17 @@ def _text_of(path: str) -> Optional[str]:
 
 
 def apply_files(run: Runner, texts: Mapping[str, str], outputs: Sequence[str], check_mode: bool) -> MonitorChange:
-    """Bring the host to these files (path → text) and no others of ours. *outputs*: what the program itself writes. Services are told of changes only."""
+    """Bring the host to these files (path → text) and no others of ours. *outputs*: what the program writes. Only changes restart a service."""
     conf = smartd_conf()
     record, kept = _record(conf), {*texts, *outputs}
     gone = sorted(set(record.files) - kept)
-    found = {path: _text_of(path) for path in [*texts, *gone]}
-    wanted: Dict[str, Optional[str]] = {**texts, **dict.fromkeys(gone)}
-    if conf in wanted and wanted[conf] is None:
-        wanted[conf] = record.before if _is_ours(found[conf]) else found[conf]
-    elif conf in wanted and conf not in record.files:
-        record = record._replace(before=found[conf])
-    stale = {path: text for path, text in wanted.items() if found[path] != text}
+    present = {path: _text_of(path) for path in [*texts, *gone]}
+    texts_after: Dict[str, Optional[str]] = {**texts, **dict.fromkeys(gone)}
+    if conf in texts_after and texts_after[conf] is None:
+        texts_after[conf] = record.before if _is_ours(present[conf]) else present[conf]
+    elif conf in texts_after and conf not in record.files:
+        record = record._replace(before=present[conf])
+    stale = {path: text for path, text in texts_after.items() if present[path] != text}
     active = _is_active(run, unit_files.UNITS[0]) if unit_files.TIMER in texts else True
     warnings: List[str] = []
     if not check_mode and (stale or not active or kept != set(record.files)):
@@ -82,7 +82,7 @@ def apply_files(run: Runner, texts: Mapping[str, str], outputs: Sequence[str], c
             _save(record._replace(files=tuple(sorted(kept))))
         else:
             _forget()
-    diff = {path: (_shown(path, found[path]), _shown(path, text)) for path, text in stale.items()}
+    diff = {path: (_shown(path, present[path]), _shown(path, text)) for path, text in stale.items()}
     return MonitorChange(bool(stale) or not active, diff, warnings)
 
 
@@ -103,7 +103,7 @@ def _record(conf: str) -> _Record:
     raw = read_json(RECORD)
     try:
         files, before, enabled = tuple(raw["files"]), raw["before"], raw["enabled"]
-        if all(isinstance(one, str) for one in files) and isinstance(before, (str, type(None))) and enabled in ("", *_SMARTD_UNITS):
+        if all(isinstance(path, str) for path in files) and isinstance(before, (str, type(None))) and enabled in ("", *_SMARTD_UNITS):
             return _Record(files, before, enabled, raw.get("started") is True)
     except (TypeError, KeyError):
         pass
@@ -187,8 +187,8 @@ def _tell_smartd(run: Runner, record: _Record, watching: bool, first: bool, warn
 
 def _smartd_unit() -> Tuple[str, bool]:
     """(smartd's unit on this host, or none; whether it is masked: a link to /dev/null, systemd.unit(5))."""
-    found = [(one, os.path.join(home, one)) for one in _SMARTD_UNITS for home in _UNIT_HOMES if os.path.exists(os.path.join(home, one))]
-    return (found[0][0], os.path.realpath(found[0][1]) == os.devnull) if found else ("", False)
+    units = [(unit, os.path.join(home, unit)) for unit in _SMARTD_UNITS for home in _UNIT_HOMES if os.path.exists(os.path.join(home, unit))]
+    return (units[0][0], os.path.realpath(units[0][1]) == os.devnull) if units else ("", False)
 
 
 def check_not_masked() -> None:

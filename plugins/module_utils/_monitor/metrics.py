@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What was read of a host as metrics for Prometheus, in its text format (prometheus.io, "Exposition formats", version 0.0.4). Pure.
 
-Drives are told apart by WWN or serial, never by the kernel's names, which change. What is not known has no sample.
+Drives are distinguished by WWN or serial, never by the kernel's names, which change. What is not known has no sample.
 """
 
 from __future__ import annotations
@@ -104,65 +104,65 @@ def failure_text(when: int, seconds: float) -> str:
 
 
 def _drives(reading: HostReading) -> Iterator[Sample]:
-    yield Sample("plumbline_drives_unidentified", sum(not one["key"] for one in reading.drives))
-    for one in reading.drives:
-        if one["key"]:
-            drive = (("drive", one["key"]),)
-            yield from _drive(one, drive)
-            yield from () if one["left_out"] else _link([link for name in one["disks"] for link in reading.links.get(name, ())], drive)
+    yield Sample("plumbline_drives_unidentified", sum(not drive["key"] for drive in reading.drives))
+    for drive in reading.drives:
+        if drive["key"]:
+            labels = (("drive", drive["key"]),)
+            yield from _drive(drive, labels)
+            yield from () if drive["left_out"] else _link([link for name in drive["disks"] for link in reading.links.get(name, ())], labels)
 
 
-def _drive(one: Mapping[str, Any], drive: Labels) -> Iterator[Sample]:
-    about = tuple((name, str(one[name])) for name in ("model", "serial", "firmware", "protocol"))
-    wear, projection = one["wear"], one["projection"] or {}
-    yield Sample("plumbline_drive_info", 1, drive + about)
-    if one["left_out"]:
-        yield Sample("plumbline_drive_left_out", 1, drive)
+def _drive(drive: Mapping[str, Any], labels: Labels) -> Iterator[Sample]:
+    about = tuple((name, str(drive[name])) for name in ("model", "serial", "firmware", "protocol"))
+    wear, projection = drive["wear"], drive["projection"] or {}
+    yield Sample("plumbline_drive_info", 1, labels + about)
+    if drive["left_out"]:
+        yield Sample("plumbline_drive_left_out", 1, labels)
         return
-    yield Sample("plumbline_drive_read", None if one["not_applicable"] else int(one["read"]), drive)
-    yield Sample("plumbline_drive_failing", None if one["failing"] is None else int(one["failing"]), drive)
+    yield Sample("plumbline_drive_read", None if drive["not_applicable"] else int(drive["read"]), labels)
+    yield Sample("plumbline_drive_failing", None if drive["failing"] is None else int(drive["failing"]), labels)
     for level in _LEVELS:
-        yield Sample("plumbline_drive_findings", sum(finding["level"] == level for finding in one["findings"]), (*drive, ("level", level)))
-    yield Sample("plumbline_drive_used_ratio", _ratio(wear["used_percent"]), drive)
-    yield Sample("plumbline_drive_spare_ratio", _ratio(wear["spare_percent"]) if wear["spare_threshold_percent"] else None, drive)
-    yield Sample("plumbline_drive_days_left", projection.get("days_min"), drive)
-    yield Sample("plumbline_drive_temperature_celsius", one["temperature_celsius"], drive)
-    yield Sample("plumbline_drive_written_bytes_total", one["counters"].get("host_bytes_written"), drive)
+        yield Sample("plumbline_drive_findings", sum(finding["level"] == level for finding in drive["findings"]), (*labels, ("level", level)))
+    yield Sample("plumbline_drive_used_ratio", _ratio(wear["used_percent"]), labels)
+    yield Sample("plumbline_drive_spare_ratio", _ratio(wear["spare_percent"]) if wear["spare_threshold_percent"] else None, labels)
+    yield Sample("plumbline_drive_days_left", projection.get("days_min"), labels)
+    yield Sample("plumbline_drive_temperature_celsius", drive["temperature_celsius"], labels)
+    yield Sample("plumbline_drive_written_bytes_total", drive["counters"].get("host_bytes_written"), labels)
 
 
 def _ratio(percent: Optional[int]) -> Optional[float]:
     return None if percent is None else percent / 100
 
 
-def _link(links: Sequence[Link], drive: Labels) -> Iterator[Sample]:
+def _link(links: Sequence[Link], labels: Labels) -> Iterator[Sample]:
     """The slowest link on the way, of those whose rate is known."""
     known = [(link.payload, link) for link in links if link.payload]
     if known:
-        payload, link = min(known, key=lambda one: one[0] or 0)
-        yield Sample("plumbline_link_bytes_per_second", payload, drive)
+        payload, link = min(known, key=lambda rated: rated[0] or 0)
+        yield Sample("plumbline_link_bytes_per_second", payload, labels)
         target = payload_bytes(link.kind, link.target_speed, link.target_width or link.width)
-        yield Sample("plumbline_link_target_bytes_per_second", target, drive)
+        yield Sample("plumbline_link_target_bytes_per_second", target, labels)
 
 
 def _stacks(stacks: Sequence[Mapping[str, Any]]) -> Iterator[Sample]:
-    for one in stacks:
-        stack = ("stack", one["name"])
-        for (layer, level), number in _counted((finding["layer"], finding["level"]) for finding in one["findings"]):
-            yield Sample("plumbline_stack_findings", number, (stack, ("layer", layer), ("level", level)))
-        off = any(finding["level"] == ERROR and finding["layer"] not in DURABILITY for finding in one["findings"])
-        yield Sample("plumbline_stack_aligned", 0 if off else None if one["not_followed"] else 1, (stack,))
-        yield Sample("plumbline_stack_size_bytes", one.get("size_bytes"), (stack,))
+    for stack in stacks:
+        label = ("stack", stack["name"])
+        for (layer, level), number in _counted((finding["layer"], finding["level"]) for finding in stack["findings"]):
+            yield Sample("plumbline_stack_findings", number, (label, ("layer", layer), ("level", level)))
+        off = any(finding["level"] == ERROR and finding["layer"] not in DURABILITY for finding in stack["findings"])
+        yield Sample("plumbline_stack_aligned", 0 if off else None if stack["not_followed"] else 1, (label,))
+        yield Sample("plumbline_stack_size_bytes", stack.get("size_bytes"), (label,))
 
 
 def _raids(raids: Sequence[Mapping[str, Any]]) -> Iterator[Sample]:
-    for one in raids:
-        array = (("array", one["name"]),)
-        yield Sample("plumbline_raid_info", 1, (*array, ("level", one["level"]), ("maker", one["maker"])))
-        yield Sample("plumbline_raid_degraded_members", one["degraded"], array)
-        yield Sample("plumbline_raid_syncing", int(one["action"] in SYNCING), array)
-        yield Sample("plumbline_raid_checking", int(one["action"] in CHECKING), array)
-        yield Sample("plumbline_raid_progress_ratio", one["progress"], array)
-        yield Sample("plumbline_raid_mismatch_sectors", one["mismatch_sectors"], array)
+    for raid in raids:
+        array = (("array", raid["name"]),)
+        yield Sample("plumbline_raid_info", 1, (*array, ("level", raid["level"]), ("maker", raid["maker"])))
+        yield Sample("plumbline_raid_degraded_members", raid["degraded"], array)
+        yield Sample("plumbline_raid_syncing", int(raid["action"] in SYNCING), array)
+        yield Sample("plumbline_raid_checking", int(raid["action"] in CHECKING), array)
+        yield Sample("plumbline_raid_progress_ratio", raid["progress"], array)
+        yield Sample("plumbline_raid_mismatch_sectors", raid["mismatch_sectors"], array)
 
 
 def _host(findings: Sequence[Finding]) -> Iterator[Sample]:
@@ -178,17 +178,17 @@ def _counted(places: Iterable[Tuple[str, str]]) -> List[Tuple[Tuple[str, str], i
 
 
 def _proofs(proofs: Sequence[Proof]) -> Iterator[Sample]:
-    for one in proofs:
-        yield Sample("plumbline_proof_passed", int(one.passed), (("stack", one.stack),))
-        yield Sample("plumbline_proof_accepted", int(one.accepted), (("stack", one.stack),))
-        yield Sample("plumbline_proof_time_seconds", one.when, (("stack", one.stack),))
+    for proof in proofs:
+        yield Sample("plumbline_proof_passed", int(proof.passed), (("stack", proof.stack),))
+        yield Sample("plumbline_proof_accepted", int(proof.accepted), (("stack", proof.stack),))
+        yield Sample("plumbline_proof_time_seconds", proof.when, (("stack", proof.stack),))
 
 
 def _text(samples: Sequence[Sample]) -> str:
     """All samples of a name stand together, below its help and type, each label set once."""
     lines: List[str] = []
     for name, words in METRICS.items():
-        rows = {one.labels: one.value for one in samples if one.name == name and one.value is not None}
+        rows = {sample.labels: sample.value for sample in samples if sample.name == name and sample.value is not None}
         if rows:
             lines += ["# HELP %s %s" % (name, words), "# TYPE %s %s" % (name, "counter" if name.endswith("_total") else "gauge")]
             lines += ["%s%s %s" % (name, _labels(labels), value) for labels, value in rows.items()]
@@ -201,5 +201,5 @@ def _labels(labels: Labels) -> str:
 
 def _escape(text: str) -> str:
     """A label's value: any UTF-8, with backslash, quote and line feed escaped. Other control characters, and bytes that are no text, become a dot."""
-    plain = "".join(one if one == "\n" or one.isprintable() else "." for one in text)
+    plain = "".join(character if character == "\n" or character.isprintable() else "." for character in text)
     return plain.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

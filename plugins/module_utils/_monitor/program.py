@@ -57,9 +57,9 @@ def read_for_metrics(settings: Mapping[str, Any], now: int) -> Optional[HostRead
     seen = observe(bound_runner(_Host, _TOOL_SECONDS), Questions(everything=True, prove=False, guards=False, process="1"))
     findings = [*host_findings(seen), *absent_mounts(seen), *kept_drift(seen, read_kept())]
     findings += gone_stacks(seen, records_of_stacks(), settings["stacks"])
-    told = [(finding.level, finding.text) for finding in findings]
-    told += [(one["level"], one["text"]) for one in health.result["findings"] if one["rule"] in ("left_out", "left_out_nothing")]
-    for level, text in told:
+    lines = [(finding.level, finding.text) for finding in findings]
+    lines += [(finding["level"], finding["text"]) for finding in health.result["findings"] if finding["rule"] in ("left_out", "left_out_nothing")]
+    for level, text in lines:
         sys.stderr.write("%s: %s\n" % (level, one_line(text)))
     return HostReading(
         when=now,
@@ -79,13 +79,13 @@ def read_proofs() -> List[Proof]:
         names = sorted(os.listdir(keep_proofs.DIRECTORY))
     except OSError:
         return []
-    found = []
-    for name in (one[: -len(".json")] for one in names if one.endswith(".json")):
+    proofs = []
+    for name in (file[: -len(".json")] for file in names if file.endswith(".json")):
         record = keep_proofs.load_proof(name)
         if record:
             verdict = record.get("verdict")
-            found.append(Proof(name, verdict in (PASS, ACCEPTED), _seconds(record.get("time")), verdict == ACCEPTED))
-    return found
+            proofs.append(Proof(name, verdict in (PASS, ACCEPTED), _seconds(record.get("time")), verdict == ACCEPTED))
+    return proofs
 
 
 def _seconds(text: Any) -> Optional[int]:

@@ -97,9 +97,9 @@ def smartd_text(lines: Sequence[SmartdLine], mail: str, alert: str, proof: bool 
     *alert*: the program that smartd runs beside its mail, empty for none. *proof*: without "-d removable", by which smartd passes over a drive that is
     not there. A drive that dies must not keep smartd from watching the others after a boot, but a line that is wrong has to be found.
     """
-    told = "-m %s%s" % (mail, " -M exec %s" % alert if alert else "") if mail else ""
+    mail_words = "-m %s%s" % (mail, " -M exec %s" % alert if alert else "") if mail else ""
     rows: List[str] = [MARK + " Each run of the role writes all of it."]
     for line in lines:
-        words = [line.path, "-d %s" % line.kind if line.kind else "", "" if proof else "-d removable", "-a", told]
+        words = [line.path, "-d %s" % line.kind if line.kind else "", "" if proof else "-d removable", "-a", mail_words]
         rows.append(" ".join(word for word in words if word))
     return "\n".join(rows) + "\n"

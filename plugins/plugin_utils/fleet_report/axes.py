@@ -49,12 +49,12 @@ class Axis(NamedTuple):
     def ticks(self) -> list[tuple[float, str]]:
         """(value, its text), a readable number of them."""
         if self.scale.log:
-            found = _log_ticks(self.low, self.high)
+            values = _log_ticks(self.low, self.high)
         elif self.scale.unit == "s" and self.high - self.low >= 60:
             return _time_ticks(self.low, self.high)
         else:
-            found = _linear_ticks(self.low, self.high)
-        return [(value, number(value, 6)) for value in found]
+            values = _linear_ticks(self.low, self.high)
+        return [(value, number(value, 6)) for value in values]
 
 
 def fit(scale: Scale, values: Sequence[float], first: float, last: float) -> Axis:
@@ -91,15 +91,15 @@ def _log_ticks(low: float, high: float) -> list[float]:
     begin, end = math.floor(math.log10(low)), math.ceil(math.log10(high))
     every = max(1, math.ceil((end - begin) / 8))
     many = (1, 2, 5) if end - begin <= 3 else (1,)
-    found = [float(f"{one}e{power}") for power in range(begin, end + 1, every) for one in many]
-    inside = [value for value in found if low * 0.999999 <= value <= high * 1.000001]
+    values = [float(f"{digit}e{power}") for power in range(begin, end + 1, every) for digit in many]
+    inside = [value for value in values if low * 0.999999 <= value <= high * 1.000001]
     return inside if len(inside) > 1 else [low, high]
 
 
 def _time_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    step = next((one for one in _TIMES if (high - low) / one <= 7), 0)
-    found = _multiples(low, high, step) if step else _linear_ticks(low, high)
-    return [(value, duration(value)) for value in found]
+    step = next((seconds for seconds in _TIMES if (high - low) / seconds <= 7), 0)
+    values = _multiples(low, high, step) if step else _linear_ticks(low, high)
+    return [(value, duration(value)) for value in values]
 
 
 def duration(seconds: float) -> str:

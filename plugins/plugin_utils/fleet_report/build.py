@@ -22,14 +22,14 @@ def merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
     for key, value in second.items():
         old = joined.get(key)
         joined[key] = [*old, *value] if isinstance(old, list) and isinstance(value, list) else value
-    times = [one["time"] for one in (first, second) if isinstance(one.get("time"), str)]
+    times = [record["time"] for record in (first, second) if isinstance(record.get("time"), str)]
     return {**joined, "time": max(times)} if times else joined
 
 
 def of_proof(proof: Mapping[str, Any]) -> dict[str, Any]:
     """What the record of a proof, as a host keeps it, is in the record of that host.
 
-    When it was made is the host's word, and dates nothing here. When it was fetched the controller noted itself.
+    The time at which it was made is the host's claim, and dates nothing here. The time at which it was fetched was noted by the controller.
     """
     return {"proofs": [dict(proof)], **({"time": proof["kept"]} if "kept" in proof else {})}
 
@@ -39,19 +39,19 @@ def is_proof(read: Mapping[str, Any]) -> bool:
     return isinstance(read.get("stack"), str) and isinstance(read.get("measured"), list)
 
 
-def host_of_file(name: str, found: Sequence[Mapping[str, Any]], expected: Sequence[str]) -> str:
+def host_of_file(name: str, records: Sequence[Mapping[str, Any]], expected: Sequence[str]) -> str:
     """The host whose records a file of this name (without its suffix) holds: ``HOST`` or ``HOST-WORD``, whatever the records say of themselves.
 
     A record that names a host has to name this one; a proof names none, and is of the host before the last hyphen. *expected*: where a name fits
     two hosts, the one that is expected.
     Raises ValueError that says whom it names.
     """
-    hosts = tuple(one for one in hosts_of(name) if one in expected) or hosts_of(name)
-    named = [one["host"] for one in found if "host" in one]
-    strange = [one for one in named if one not in hosts]
+    hosts = tuple(host for host in hosts_of(name) if host in expected) or hosts_of(name)
+    named = [record["host"] for record in records if "host" in record]
+    strange = [host for host in named if host not in hosts]
     if strange or len(set(map(str, named))) > 1:
         raise ValueError(f"it says that it is of the host '{words((strange or named)[0])}'; wanted a record of '{words(hosts[0])}', as the file is named")
-    if any(is_proof(one) for one in found):  # a host keeps it: what it calls itself does not count
+    if any(is_proof(record) for record in records):  # a host keeps it: what it calls itself does not count
         return hosts[-1]
     if named:
         return str(named[0])
@@ -60,5 +60,5 @@ def host_of_file(name: str, found: Sequence[Mapping[str, Any]], expected: Sequen
 
 def render(fleet: Fleet, formats: Iterable[str]) -> dict[str, str]:
     """Format → text, in the order of FORMATS."""
-    wanted = set(formats)
-    return {name: make(fleet) for name, (_suffix, make) in FORMATS.items() if name in wanted}
+    asked = set(formats)
+    return {name: make(fleet) for name, (_suffix, make) in FORMATS.items() if name in asked}

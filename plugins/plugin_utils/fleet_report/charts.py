@@ -72,7 +72,7 @@ def bar_chart(
     ident: str, title: str, description: str, bars: Sequence[Bar], scale: Scale, reference: tuple[float, str] | None = None, width: float = 760.0
 ) -> Bars:
     """Bars that lie, one below the other; *reference*: a value that is drawn across them all, with its name."""
-    known = [found for one in bars for found in map(as_number, (one.value, one.low, one.high)) if found is not None]
+    known = [value for chart_bar in bars for value in map(as_number, (chart_bar.value, chart_bar.low, chart_bar.high)) if value is not None]
     known += [reference[0]] if reference else []
     axis = fit(scale if scale.log else scale._replace(low=min([0.0, *known])), known or [0.0, 1.0], _LABELS, width - _VALUES)
     top = 28.0
@@ -87,7 +87,7 @@ def bar_chart(
         labels=_LABELS - 8,
         row=_ROW,
         inset=4.0,
-        rows=[_bar(one, top + _ROW * number, axis) for number, one in enumerate(bars)],
+        rows=[_bar(chart_bar, top + _ROW * number, axis) for number, chart_bar in enumerate(bars)],
         ticks=[(axis.place(value), text) for value, text in axis.ticks()],
         top=top,
         bottom=bottom,
@@ -96,15 +96,15 @@ def bar_chart(
     )
 
 
-def _bar(one: Bar, top: float, axis: Axis) -> Row:
-    value, low, high = map(as_number, (one.value, one.low, one.high))
+def _bar(chart_bar: Bar, top: float, axis: Axis) -> Row:
+    value, low, high = map(as_number, (chart_bar.value, chart_bar.low, chart_bar.high))
     zero = axis.place(axis.low if axis.scale.log else 0.0)
     left, end = sorted((zero, zero if value is None else axis.place(value)))
-    boxes = [] if value is None else [Box(left, max(end - left, 1.0), one.level)]
+    boxes = [] if value is None else [Box(left, max(end - left, 1.0), chart_bar.level)]
     whisker = (axis.place(low), axis.place(high)) if low is not None and high is not None else None
-    glyph = f"{GLYPHS[one.level]} " if one.level in GLYPHS and one.level != "none" else ""
-    note = (max(end, whisker[1] if whisker else end) + 6, shortened(glyph + one.text, _VALUES + 60))
-    return Row(top, shortened(one.label, _LABELS - 16), boxes, whisker, note)
+    glyph = f"{GLYPHS[chart_bar.level]} " if chart_bar.level in GLYPHS and chart_bar.level != "none" else ""
+    note = (max(end, whisker[1] if whisker else end) + 6, shortened(glyph + chart_bar.text, _VALUES + 60))
+    return Row(top, shortened(chart_bar.label, _LABELS - 16), boxes, whisker, note)
 
 
 def stacked_bars(ident: str, title: str, description: str, rows: Sequence[tuple[str, Sequence[tuple[str, int]]]], width: float = 760.0) -> Bars:
@@ -124,7 +124,7 @@ def stacked_bars(ident: str, title: str, description: str, rows: Sequence[tuple[
 
 
 def heat_map(ident: str, title: str, description: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], width: float = 760.0) -> Bars:
-    """A level for each row and column, told by a glyph as well as by its colour. The names of the columns stand above them."""
+    """A level for each row and column, shown by a glyph as well as by its colour. The names of the columns stand above them."""
     wide = (width - _LABELS) / max(1, len(columns))
     drawn = []
     for line, (label, levels) in enumerate(rows):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All hosts of a report, the worst first, and what they come to. Pure."""
+"""All hosts of a report, the worst first, and the verdict on all of them. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks import CHECKS
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, LEVELS, MISSING, NONE, UNKNOWN, WARNING, rank, worst_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.peers import compare_drives
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import Found, HostReport, is_past, missing_host, read_record
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import HostFinding, HostReport, is_past, missing_host, read_record
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import counted, words
 
 RAW_CHARACTERS = 200_000  # of a host's record that is shown as such
@@ -33,13 +33,13 @@ class Fleet(NamedTuple):
 
     @property
     def dated(self) -> str:
-        """Of when it is: the time, and where the host that was read first is of another day, both."""
+        """The date of the report: its time, and the oldest reading as well where that is of another day."""
         return f"{self.oldest} to {self.time}" if self.oldest and self.oldest[:10] != self.time[:10] else self.time
 
     def counts(self) -> dict[str, int]:
         """Level → the number of hosts whose worst it is, from the worst."""
-        found = Counter(host.level for host in self.hosts)
-        return {level: found[level] for level in LEVELS if found[level]}
+        numbers = Counter(host.level for host in self.hosts)
+        return {level: numbers[level] for level in LEVELS if numbers[level]}
 
     def verdict(self) -> str:
         """The whole in one sentence."""
@@ -52,10 +52,10 @@ class Fleet(NamedTuple):
             WARNING: ("has warnings", "have warnings"),
             UNKNOWN: ("cannot be told", "cannot be told"),
         }
-        told = [f"{counts[level]:,} {words_of[0 if counts[level] == 1 else 1]}" for level, words_of in parts.items() if level in counts]
+        parts_of = [f"{counts[level]:,} {words_of[0 if counts[level] == 1 else 1]}" for level, words_of in parts.items() if level in counts]
         rest = total - sum(counts.get(level, 0) for level in parts)
-        told += [f"{rest:,} {'is' if rest == 1 else 'are'} as wanted"] if rest else []
-        return f"Of {counted(total, 'host')}, {', '.join(told)}."
+        parts_of += [f"{rest:,} {'is' if rest == 1 else 'are'} as wanted"] if rest else []
+        return f"Of {counted(total, 'host')}, {', '.join(parts_of)}."
 
 
 class Group(NamedTuple):
@@ -63,13 +63,13 @@ class Group(NamedTuple):
 
     check: str
     level: str
-    example: Found
+    example: HostFinding
     hosts: tuple[str, ...]
     total: int
 
     @property
     def others(self) -> str:
-        """How many findings of the kind the first host has beside the one that is told, where it is the only host."""
+        """How many findings of the kind the first host has beside the one that is shown, where it is the only host."""
         return f" (and {self.total - 1:,} more such)" if len(self.hosts) == 1 and self.total > 1 else ""
 
 
@@ -78,7 +78,7 @@ def make_fleet(records: Iterable[Mapping[str, Any]], expected: Sequence[str] = (
 
     *time*: when the report was made; without it, the latest time that a record has. *now*: a time after it has not come yet, and dates nothing.
     """
-    hosts = {one.host: one for one in (read_record(record, RAW_CHARACTERS, now) for record in records)}
+    hosts = {host.host: host for host in (read_record(record, RAW_CHARACTERS, now) for record in records)}
     for name in map(words, expected):
         if name not in hosts:
             hosts[name] = missing_host(name)
@@ -91,22 +91,26 @@ def make_fleet(records: Iterable[Mapping[str, Any]], expected: Sequence[str] = (
 
 def _badness(host: HostReport) -> tuple[Any, ...]:
     """Orders hosts: the worst level, then how many findings of each level, then the name, its numbers by their value."""
-    found = Counter(one.level for one in host.findings)
-    return (rank(host.level), [-found[level] for level in LEVELS], [(part.isdecimal(), part.zfill(20)) for part in re.split(r"([0-9]+)", host.host)], host.host)
+    numbers = Counter(finding.level for finding in host.findings)
+    counts = [-numbers[level] for level in LEVELS]
+    return (rank(host.level), counts, [(part.isdecimal(), part.zfill(20)) for part in re.split(r"([0-9]+)", host.host)], host.host)
 
 
 def grouped(fleet: Fleet, checks: Sequence[str]) -> list[Group]:
     """The findings of some checks over all hosts, by what they want; the worst and most frequent first."""
-    groups: dict[tuple[str, str, str, str], list[tuple[str, Found]]] = {}
+    groups: dict[tuple[str, str, str, str], list[tuple[str, HostFinding]]] = {}
     for host in fleet.hosts:
-        for one in host.findings:
-            if one.check in checks:
-                groups.setdefault((one.level, one.check, one.kind, one.wanted), []).append((host.host, one))
-    found = [Group(check, level, ones[0][1], tuple(dict.fromkeys(name for name, _one in ones)), len(ones)) for (level, check, *_rest), ones in groups.items()]
-    return sorted(found, key=lambda one: (rank(one.level), -len(one.hosts), list(CHECKS).index(one.check), one.example.wanted))
+        for finding in host.findings:
+            if finding.check in checks:
+                groups.setdefault((finding.level, finding.check, finding.kind, finding.wanted), []).append((host.host, finding))
+    listed = [
+        Group(check, level, members[0][1], tuple(dict.fromkeys(name for name, _finding in members)), len(members))
+        for (level, check, *_rest), members in groups.items()
+    ]
+    return sorted(listed, key=lambda group: (rank(group.level), -len(group.hosts), list(CHECKS).index(group.check), group.example.wanted))
 
 
 def host_words(host: HostReport) -> str:
     """How many findings a host has, by level."""
-    found = Counter(one.level for one in host.findings)
-    return ", ".join(counted(found[level], level if level != MISSING else "missing answer") for level in _TOLD if found[level]) or "no finding"
+    numbers = Counter(finding.level for finding in host.findings)
+    return ", ".join(counted(numbers[level], level if level != MISSING else "missing answer") for level in _TOLD if numbers[level]) or "no finding"

@@ -13,7 +13,7 @@ INFO = "info"
 OK = "ok"
 NONE = "none"
 
-# From the worst. *missing*: the host did not answer. *unknown*: it was looked at, and cannot be told.
+# From the worst. *missing*: the host did not answer. *unknown*: it was looked at, without a result.
 LEVELS = (ERROR, MISSING, WARNING, UNKNOWN, INFO, OK, NONE)
 GLYPHS = {ERROR: "✕", MISSING: "∅", WARNING: "!", UNKNOWN: "?", INFO: "i", OK: "✓", NONE: "–"}
 MEANS = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What one host may take of a report: so much of its record is read, and in what is shown of all hosts each has its place. Pure.
 
-A host may say anything, and very much of it. What is left out is counted, and told as a finding of that host.
+A host may say anything, and very much of it. What is left out is counted, and reported as a finding of that host.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels 
 MOST = 1000  # members of a list or a mapping, and findings of a host: as many as no host has drives
 MOST_ALL = 100_000  # lists, mappings and texts of lists in a record: that of 1,000 disks has some 40,000
 _DEEPEST = 32  # levels of lists and mappings in each other; a record has some ten
-_KINDS = 20  # of what is left out that are told apart
+_KINDS = 20  # of what is left out that are counted separately
 T = TypeVar("T")
 
 
@@ -42,44 +42,44 @@ class _Reader:
 
     def mapping(self, value: Mapping[Any, Any], key: str, level: int) -> dict[Any, Any]:
         kept: dict[Any, Any] = {}
-        for name, one in value.items():
+        for name, member in value.items():
             if len(kept) >= MOST or self.room <= 0:
                 self._leave(key, len(value) - len(kept))
                 break
-            kept[name] = self.value(one, str(name), level + 1) if isinstance(one, (Mapping, list, tuple)) else one
+            kept[name] = self.value(member, str(name), level + 1) if isinstance(member, (Mapping, list, tuple)) else member
         return kept
 
     def members(self, value: Sequence[Any], key: str, level: int) -> list[Any]:
-        if all(one is None or isinstance(one, (int, float)) for one in value):
+        if all(member is None or isinstance(member, (int, float)) for member in value):
             return list(value)
         most = max(0, min(MOST, self.room))
         if len(value) > most:
             self._leave(key, len(value) - most)
             value = sorted(value, key=_badness)[:most]
-        self.room -= sum(isinstance(one, str) for one in value)
-        return [self.value(one, key, level + 1) if isinstance(one, (Mapping, list, tuple)) else one for one in value]
+        self.room -= sum(isinstance(member, str) for member in value)
+        return [self.value(member, key, level + 1) if isinstance(member, (Mapping, list, tuple)) else member for member in value]
 
     def _leave(self, key: str, count: int) -> None:
         name = key if key in self.left or len(self.left) < _KINDS else "other values"
         self.left[name] = self.left.get(name, 0) + count
 
 
-def _badness(one: Any) -> int:
+def _badness(member: Any) -> int:
     """Orders members of a list where not all are read: the worst first, else as they are."""
-    if not isinstance(one, Mapping):
+    if not isinstance(member, Mapping):
         return rank("")
-    return rank(ERROR if one.get("verdict") == FAIL else str(one.get("level")))
+    return rank(ERROR if member.get("verdict") == FAIL else str(member.get("level")))
 
 
 def fair(ordered: Sequence[T], hosts_of: Callable[[T], Collection[Hashable]], most: int) -> list[T]:
     """At most *most* of what is ordered from the worst, in that order: the first of each host before the second of any.
 
-    *hosts_of*: whose something is. What several hosts share comes as early as for any of them, or one of them could take the others' place.
+    *hosts_of*: the hosts of an entry. What several hosts share comes as early as for any of them, or one of them could take the others' place.
     """
     turns: Counter[Hashable] = Counter()
     ranked = []
-    for at, one in enumerate(ordered):
-        hosts = hosts_of(one)
+    for at, entry in enumerate(ordered):
+        hosts = hosts_of(entry)
         ranked.append((min(turns[host] for host in hosts), at))
         turns.update(hosts)
     return [ordered[at] for at in sorted(at for _turn, at in sorted(ranked)[:most])]

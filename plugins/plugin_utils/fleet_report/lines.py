@@ -39,7 +39,7 @@ class Band(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A stretch of the x axis that something is said of."""
+    """A stretch of the x axis with a label."""
 
     first: float
     last: float
@@ -47,7 +47,7 @@ class Window(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A place on the x axis that something is said of."""
+    """A place on the x axis with a label."""
 
     at: float
     label: str
@@ -115,18 +115,18 @@ def line_plot(
 ) -> Lines:
     """Lines over the x axis, with stretches and places on it that are named below. *scales*: of x and of y; *extent*: width and height in pixels."""
     width = extent[0]
-    windows = [one for one in windows if _is_place(one.first) and _is_place(one.last)]
-    marks = [one for one in marks if _is_place(one.at)]
-    lines = [_points(one.xs, one.ys) for one in series]
-    strips = [(_points(one.xs, one.lows), _points(one.xs, one.highs)) for one in bands]
+    windows = [window for window in windows if _is_place(window.first) and _is_place(window.last)]
+    marks = [mark for mark in marks if _is_place(mark.at)]
+    lines = [_points(line.xs, line.ys) for line in series]
+    strips = [(_points(band.xs, band.lows), _points(band.xs, band.highs)) for band in bands]
     notes = _notes(windows, marks)
-    names = [one.name for one in series] + [one.name for one in bands]
+    names = [line.name for line in series] + [band.name for band in bands]
     legend, legend_height = _legend(names if len(names) > 1 else [], width)  # one line alone is named by the axis
     height = extent[1] + legend_height + _LINE * len(notes)
     frame = Frame(_LEFT, _TOP + legend_height, width - 3 * _EDGE, height - _BOTTOM - _LINE * len(notes))
     values = [point for points in (*lines, *(end for ends in strips for end in ends)) for point in points]
     y = fit(scales[1], [value for _x, value in values if value is not None], frame.bottom, frame.top)
-    ends = [place for one in windows for place in one[:2]] + [one.at for one in marks]
+    ends = [place for window in windows for place in window[:2]] + [mark.at for mark in marks]
     x = fit(scales[0], [place for place, value in values if value is not None] + [float(end) for end in ends], frame.left, frame.right)
     hidden = sum(value is not None and value <= 0 for _x, value in values) if y.scale.log else 0
     return Lines(
@@ -140,10 +140,10 @@ def line_plot(
         y_title=y.scale.title,
         x_ticks=_apart(x),
         y_ticks=[(y.place(value), text) for value, text in y.ticks()],
-        windows=[_window(one, _letter(number), x) for number, one in enumerate(windows, len(marks))],
-        marks=[(x.place(one.at), _letter(number)) for number, one in enumerate(marks)],
+        windows=[_window(window, _letter(number), x) for number, window in enumerate(windows, len(marks))],
+        marks=[(x.place(mark.at), _letter(number)) for number, mark in enumerate(marks)],
         bands=[(_style(number), path) for number, ends_of in enumerate(strips, len(lines)) for path in [_strip(*ends_of, x, y)] if path],
-        lines=[one for one in (_line(number, points, x, y) for number, points in enumerate(lines)) if one.path or one.markers],
+        lines=[line for line in (_line(number, points, x, y) for number, points in enumerate(lines)) if line.path or line.markers],
         legend=legend,
         notes=[(height - _LINE * (len(notes) - at) + 6, shortened(note, width - _LEFT)) for at, note in enumerate(notes)],
         empty=all(value is None for _x, value in values),
@@ -254,12 +254,12 @@ def _letter(number: int) -> str:
 
 def _notes(windows: Sequence[Window], marks: Sequence[Mark]) -> list[str]:
     """What the letters in a plot mean, one line each."""
-    labels = [one.label for one in marks] + [f"shaded, {one.label}" for one in windows]
+    labels = [mark.label for mark in marks] + [f"shaded, {window.label}" for window in windows]
     return [f"{_letter(at)}: {words(label)}" for at, label in enumerate(labels)]
 
 
-def _window(one: Window, letter: str, x: Axis) -> tuple[float, float, float, str]:
-    left, right = sorted((x.place(one.first), x.place(one.last)))
+def _window(window: Window, letter: str, x: Axis) -> tuple[float, float, float, str]:
+    left, right = sorted((x.place(window.first), x.place(window.last)))
     return (left, max(right - left, 1.0), (left + right) / 2, letter)
 
 

@@ -45,17 +45,17 @@ class Device(NamedTuple):
     figures: Sequence[Figure]
 
 
-def _found(fleet: Fleet) -> list[tuple[str, Mapping[str, Any]]]:
-    return [(host.host, one) for host in fleet.hosts for one in host.steady]
+def _steady_runs(fleet: Fleet) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(host.host, run) for host in fleet.hosts for run in host.steady]
 
 
 def steady_state(fleet: Fleet, names: sections.Names) -> Subject | None:
-    """What each device came to."""
+    """The result of each device."""
     listed = []
-    for host, one in _found(fleet):
-        level = steady_level(one)
-        told = [words(one.get(key)) for key in ("device", "mode", "pattern")]
-        listed.append((level, (names[host], *told, chip(level), *(words(one.get(key)) for key in _FIGURES))))
+    for host, run in _steady_runs(fleet):
+        level = steady_level(run)
+        which = [words(run.get(key)) for key in ("device", "mode", "pattern")]
+        listed.append((level, (names[host], *which, chip(level), *(words(run.get(key)) for key in _FIGURES))))
     if not listed:
         return None
     heads = ("Device", "Mode", "Pattern", "Level", *_FIGURES.values())
@@ -65,34 +65,35 @@ def steady_state(fleet: Fleet, names: sections.Names) -> Subject | None:
 def steady_devices(fleet: Fleet) -> list[Device]:
     """Each device's series over fills, or over time where fills are not known."""
     devices = []
-    for at, (host, one) in enumerate(fair(_found(fleet), lambda one: one[:1], PLOTTED)):
-        name = f"{host} {words(one.get('device'))}"
-        figures = series_plots(f"load-{at}", name, one)
-        hidden = as_number(one.get("hidden_space"))
+    for at, (host, run) in enumerate(fair(_steady_runs(fleet), lambda entry: entry[:1], PLOTTED)):
+        name = f"{host} {words(run.get('device'))}"
+        figures = series_plots(f"load-{at}", name, run)
+        hidden = as_number(run.get("hidden_space"))
         if hidden is not None and 0 <= hidden <= 1:
             figures.append(reserve_plot(f"reserve-{at}", 100 * hidden))
         devices.append(Device(f"steady-{at}", name, figures))
     return devices
 
 
-def series_plots(ident: str, name: str, one: Mapping[str, Any]) -> list[Figure]:
+def series_plots(ident: str, name: str, run: Mapping[str, Any]) -> list[Figure]:
     """One plot for each quantity that the series has."""
-    series = as_dict(one.get("series"))
+    series = as_dict(run.get("series"))
     place = next((key for key in _PLACES if as_list(series.get(key))), "")
-    windows = [Window(*ends, words(each.get("label"))) for each in dicts(one.get("windows")) for ends in [_ends(each, place)] if ends]
-    marks = [Mark(at, words(each.get("label"))) for each in dicts(one.get("marks")) for at in [as_number(each.get(place))] if at is not None]
-    found = []
+    windows = [Window(*ends, words(each.get("label"))) for each in dicts(run.get("windows")) for ends in [_ends(each, place)] if ends]
+    marks = [Mark(at, words(each.get("label"))) for each in dicts(run.get("marks")) for at in [as_number(each.get(place))] if at is not None]
+    figures = []
     for scale, names in _PLOTS:
         xs = as_list(series.get(place))
         lines = [Series(line, xs, as_list(series.get(key))) for key, line in names.items() if as_list(series.get(key))]
         if not xs or not lines:
             continue
-        title, known = f"{scale.label[0].upper()}{scale.label[1:]} of {name}", [value for one in lines for value in map(as_number, one.ys) if value is not None]
-        count = max(len(one.ys) for one in lines)
+        title = f"{scale.label[0].upper()}{scale.label[1:]} of {name}"
+        known = [value for line in lines for value in map(as_number, line.ys) if value is not None]
+        count = max(len(line.ys) for line in lines)
         said = f"{count:,} values from {number(min(known))} to {number(max(known))} {scale.unit}".rstrip() + "." if known else "No value is a number."
         plot = line_plot(f"{ident}-{next(iter(names))}", title, said, lines, (_PLACES[place], scale), windows, marks)
-        found.append(Figure(plot, title, f"{title}. {said}", _figures(title, place, scale, lines)))
-    return found
+        figures.append(Figure(plot, title, f"{title}. {said}", _figures(title, place, scale, lines)))
+    return figures
 
 
 def _ends(each: Mapping[str, Any], place: str) -> tuple[float, float] | None:
@@ -103,17 +104,17 @@ def _ends(each: Mapping[str, Any], place: str) -> tuple[float, float] | None:
 def _figures(title: str, place: str, scale: Scale, lines: Sequence[Series]) -> Table:
     """The lines in as many steps as a table can show, each with its least and largest value."""
     xs = lines[0].xs
-    count = min(len(xs), *(len(one.ys) for one in lines))
+    count = min(len(xs), *(len(line.ys) for line in lines))
     steps = min(_ROWS, count)
     rows = []
     for step in range(steps):
         begin, end = step * count // steps, (step + 1) * count // steps
         ends: list[str] = []
-        for one in lines:
-            known = [value for value in map(as_number, one.ys[begin:end]) if value is not None]
+        for line in lines:
+            known = [value for value in map(as_number, line.ys[begin:end]) if value is not None]
             ends += [number(min(known)), number(max(known))] if known else ["–", "–"]
         rows.append((f"{words(xs[begin])} to {words(xs[end - 1])}", *ends))
-    heads = [f"{one.name}, {end} ({scale.unit or 'n'})" for one in lines for end in ("least", "largest")]
+    heads = [f"{line.name}, {end} ({scale.unit or 'n'})" for line in lines for end in ("least", "largest")]
     return Table(title, (_PLACES[place].title, *heads), rows)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import INFO, WARNING, worst_of
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import Found, HostReport, found_by
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import HostFinding, HostReport, found_by
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import as_dict, as_number, counted, dicts, words
 
 FEWEST = 5  # drives of a kind, or their median says nothing of it
@@ -36,13 +36,13 @@ class _Far(NamedTuple):
     """How far a figure is from the median, and in words."""
 
     share: float
-    told: str
+    text: str
 
 
 def is_far(value: float, others: Sequence[float]) -> bool:
     """Whether a value is far from the median of *others*, among which it is."""
     middle = statistics.median(others)
-    spread = statistics.median([abs(one - middle) for one in others])
+    spread = statistics.median([abs(other - middle) for other in others])
     return abs(value - middle) > FAR_SHARE * middle and abs(value - middle) * 0.6745 > FAR_SCORE * spread
 
 
@@ -56,27 +56,27 @@ def compare_drives(hosts: Iterable[HostReport]) -> list[HostReport]:
     far: dict[tuple[str, str, str], list[_Far]] = {}
     for (name, *_kind), figures in kinds.items():
         counts: dict[str, list[float]] = {}
-        for one in figures.values():
-            values = counts.get(one.host) or counts.setdefault(one.host, _beside(one.host, list(figures.values())))
+        for figure in figures.values():
+            values = counts.get(figure.host) or counts.setdefault(figure.host, _beside(figure.host, list(figures.values())))
             middle = statistics.median(values) if len(values) >= FEWEST else 0.0
-            if middle and is_far(one.value, values):
-                level = WARNING if one.value < middle else INFO
-                told = f"{one.value:g} {one.unit} in {name}, {one.value / middle:.2f} of the median of {len(values)} drives of its kind"
-                far.setdefault((one.host, one.drive, level), []).append(_Far(abs(one.value / middle - 1), told))
-    found: dict[str, list[Found]] = {}
-    for (host_name, drive, level), ones in far.items():
-        rest = f" (and {counted(len(ones) - 1, 'more cell')})" if len(ones) > 1 else ""
-        found.setdefault(host_name, []).append(found_by("unlike_peers", level, "device", drive, max(ones).told + rest, _WANTED))
-    return [_with(host, found[host.host]) if host.host in found else host for host in kept]
+            if middle and is_far(figure.value, values):
+                level = WARNING if figure.value < middle else INFO
+                text = f"{figure.value:g} {figure.unit} in {name}, {figure.value / middle:.2f} of the median of {len(values)} drives of its kind"
+                far.setdefault((figure.host, figure.drive, level), []).append(_Far(abs(figure.value / middle - 1), text))
+    findings: dict[str, list[HostFinding]] = {}
+    for (host_name, drive, level), cells in far.items():
+        rest = f" (and {counted(len(cells) - 1, 'more cell')})" if len(cells) > 1 else ""
+        findings.setdefault(host_name, []).append(found_by("unlike_peers", level, "device", drive, max(cells).text + rest, _WANTED))
+    return [_with(host, findings[host.host]) if host.host in findings else host for host in kept]
 
 
 def _beside(host: str, figures: Sequence[_Figure]) -> list[float]:
     """The values that a host's drives are compared with: all of its own, and of no other host half of them or more, or that host alone says what is usual."""
-    most, count = Counter(one.host for one in figures).most_common(1)[0]
+    most, count = Counter(figure.host for figure in figures).most_common(1)[0]
     if most == host or 2 * count < len(figures):
-        return [one.value for one in figures]
-    others = [one.value for one in figures if one.host != most]
-    return others + [one.value for one in figures if one.host == most][: max(len(others) - 1, 0)]
+        return [figure.value for figure in figures]
+    others = [figure.value for figure in figures if figure.host != most]
+    return others + [figure.value for figure in figures if figure.host == most][: max(len(others) - 1, 0)]
 
 
 def _take(kinds: _Kinds, host: str, result: Mapping[str, Any]) -> None:
@@ -91,6 +91,6 @@ def _take(kinds: _Kinds, host: str, result: Mapping[str, Any]) -> None:
             kinds.setdefault(kind, {})[host, serial] = _Figure(host, words(drive.get("device")), value, words(cell.get("unit")))
 
 
-def _with(host: HostReport, more: Sequence[Found]) -> HostReport:
-    level = worst_of([host.levels.get("acceptance", INFO), *(one.level for one in more)])
+def _with(host: HostReport, more: Sequence[HostFinding]) -> HostReport:
+    level = worst_of([host.levels.get("acceptance", INFO), *(finding.level for finding in more)])
     return host._replace(findings=(*host.findings, *more), levels={**host.levels, "acceptance": level})

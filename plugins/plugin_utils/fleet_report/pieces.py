@@ -32,7 +32,7 @@ class Phrase(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The first cell of a row is its name. *left_out*: what is said of rows that are not shown; *empty*: what is said where there is none at all."""
+    """The first cell of a row is its name. *left_out*: the text about rows that are not shown; *empty*: the text where there is no row."""
 
     caption: str
     heads: Sequence[str]
@@ -65,4 +65,4 @@ def chip(level: str, text: str = "") -> Chip:
 
 def joined(parts: Iterable[object], between: str) -> Phrase:
     """Pieces of one line with a text between each two of them."""
-    return Phrase(tuple(one for part in parts for one in (between, part))[1:])
+    return Phrase(tuple(piece for part in parts for piece in (between, part))[1:])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One host of the report, from its record: a mapping of module → what the module returned. Pure.
 
-A record comes from outside. Whatever is not as it should be in it is left out or told, and never raises.
+A record comes from outside. Whatever is wrong in it is left out or reported as a finding, and never raises.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODULES: Mapping[str, str] = {
     "steady_state": "steady_state",
     "acceptance": "acceptance",
 }
-UNREADABLE = "unreadable"  # of a record: files of the host that are none, each with what is wrong with it
+UNREADABLE = "unreadable"  # key of a record: the host's files that are no record, each with what is wrong with it
 OF_VERDICT = {PASS: OK, ACCEPTED: INFO, FAIL: ERROR, INCONCLUSIVE: UNKNOWN, UNFINISHED: UNKNOWN, NOT_JUDGED: NONE}
 _LEVELS = {"error": ERROR, "warning": WARNING, "info": INFO}
 _FACTS = {
@@ -43,7 +43,7 @@ _FACTS = {
 }
 
 
-class Found(NamedTuple):
+class HostFinding(NamedTuple):
     """A finding and the check it belongs to; *level* may be unknown as well. *kind*: the layer, module or measurement that it is of."""
 
     check: str
@@ -59,9 +59,9 @@ class Found(NamedTuple):
         return f"{self.kind} {self.name}"
 
 
-def found_by(rule: str, level: str, kind: str, name: str, found: str, wanted: str) -> Found:
+def found_by(rule: str, level: str, kind: str, name: str, found: str, wanted: str) -> HostFinding:
     """A finding of the report itself, by one of its rules."""
-    return Found(RULES[rule].check, level, kind, name, found, wanted, RULES[rule].todo)
+    return HostFinding(RULES[rule].check, level, kind, name, found, wanted, RULES[rule].todo)
 
 
 class Measured(NamedTuple):
@@ -80,7 +80,7 @@ class HostReport(NamedTuple):
     host: str
     time: str
     levels: Mapping[str, str]
-    findings: tuple[Found, ...]
+    findings: tuple[HostFinding, ...]
     drives: tuple[Mapping[str, Any], ...]
     devices: tuple[Mapping[str, Any], ...]
     stacks: tuple[Mapping[str, Any], ...]
@@ -97,20 +97,20 @@ class HostReport(NamedTuple):
     @property
     def cells(self) -> tuple[Mapping[str, Any], ...]:
         """The cells of all acceptances."""
-        return tuple(cell for one in self.accepted for cell in dicts(one.get("cells")))
+        return tuple(cell for result in self.accepted for cell in dicts(result.get("cells")))
 
 
 def has_ssd(devices: Iterable[Mapping[str, Any]], drives: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether there is a drive that does not turn."""
-    turning = {words(one.get("name")) for one in devices if one.get("rotational") is True}
-    return any(words(one.get("name")) not in turning for one in (*devices, *drives))
+    """Whether any drive is an SSD: one that is not known to be rotational."""
+    turning = {words(device.get("name")) for device in devices if device.get("rotational") is True}
+    return any(words(device.get("name")) not in turning for device in (*devices, *drives))
 
 
 def missing_host(host: str, why: str = "") -> HostReport:
     """A host that was expected, and of which there is no record, or one without an answer."""
-    found = found_by("unreachable", MISSING, "host", host, why or "there is no record of it", "an answer")
+    finding = found_by("unreachable", MISSING, "host", host, why or "there is no record of it", "an answer")
     levels = dict.fromkeys((check for check in CHECKS if check not in ("steady_state", "acceptance")), MISSING)
-    return HostReport(host, "", levels, (found,), (), (), (), (), (), (), {}, "")
+    return HostReport(host, "", levels, (finding,), (), (), (), (), (), (), {}, "")
 
 
 # As keep_record and the audit write it, on the controller: what is of another form is shown, and dates nothing.
@@ -127,27 +127,27 @@ def read_record(record: Mapping[str, Any], raw_characters: int, now: str = "") -
     host = words(record.get("host"))
     record, left = bound(record)
     modules = {name: results_of(record, name) for name in MODULES}
-    silent = [one for ones in modules.values() for one in ones if one.get("unreachable") is True]
-    told = record.get("unreachable")
-    if told or (silent and not any(_worked(one) for ones in modules.values() for one in ones)):
-        return missing_host(host, _message(silent[0]) if silent else words(told) if isinstance(told, str) else "it was unreachable")
-    findings = [found for name, ones in modules.items() for one in ones if not _worked(one) for found in _failed(name, one)]
-    drives = [one for result in modules["drive_health"] for one in dicts(result.get("drives"))]
-    devices = [one for result in modules["device_info"] for one in dicts(result.get("devices"))]
+    silent = [result for results in modules.values() for result in results if result.get("unreachable") is True]
+    why = record.get("unreachable")
+    if why or (silent and not any(_worked(result) for results in modules.values() for result in results)):
+        return missing_host(host, _message(silent[0]) if silent else words(why) if isinstance(why, str) else "it was unreachable")
+    findings = [finding for name, results in modules.items() for result in results if not _worked(result) for finding in _failed(name, result)]
+    drives = [drive for result in modules["drive_health"] for drive in dicts(result.get("drives"))]
+    devices = [device for result in modules["device_info"] for device in dicts(result.get("devices"))]
     stacks = _stacks(modules)
     findings += _static(modules, stacks)
     measured = _measured(record, modules)
-    findings += [found for one in measured for found in _of_measured(one)]
+    findings += [finding for measurement in measured for finding in _of_measured(measurement)]
     findings += _unreadable(record) + of_proof(modules, measured) + _of_plan(modules["stack_plan"]) + _of_load(modules)
-    if not has_ssd(devices, drives) and any(_worked(one) for name in ("device_info", "drive_health") for one in modules[name]):
+    if not has_ssd(devices, drives) and any(_worked(result) for name in ("device_info", "drive_health") for result in modules[name]):
         findings.append(found_by("no_ssd", INFO, "host", host, "it has no SSD", "nothing: there is no drive to judge"))
     time = words(record.get("time")) if record.get("time") else ""
     if _TIME.fullmatch(time) and not is_past(time, now):
         findings.append(found_by("time_ahead", UNKNOWN, "record", host, f"it was read on {time}, which has not come yet", "a time that has passed"))
-    unique = sorted(dict.fromkeys(findings), key=lambda one: (rank(one.level), list(CHECKS).index(one.check)))
+    unique = sorted(dict.fromkeys(findings), key=lambda finding: (rank(finding.level), list(CHECKS).index(finding.check)))
     if len(unique) > MOST:
         left["findings"] = left.get("findings", 0) + len(unique) - MOST
-    shown = sorted([*unique[:MOST], *_left_out(left)], key=lambda one: rank(one.level))
+    shown = sorted([*unique[:MOST], *_left_out(left)], key=lambda finding: rank(finding.level))
     report = HostReport(
         host=host,
         time=time,
@@ -157,7 +157,7 @@ def read_record(record: Mapping[str, Any], raw_characters: int, now: str = "") -
         devices=tuple(devices),
         stacks=tuple(stacks),
         measured=tuple(measured),
-        steady=tuple(one for one in modules["steady_state"] if _worked(one)),
+        steady=tuple(result for result in modules["steady_state"] if _worked(result)),
         accepted=tuple(modules["acceptance"]),
         conditions=_conditions(record),
         raw=_raw(record, raw_characters),
@@ -168,8 +168,8 @@ def read_record(record: Mapping[str, Any], raw_characters: int, now: str = "") -
 def results_of(record: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     """What a module returned, as one result, a list of them, or the register of a loop; without those of tasks that were skipped."""
     given = record.get(name)
-    found = dicts(given) if not isinstance(given, Mapping) else dicts(given["results"]) if isinstance(given.get("results"), list) else [given]
-    return [one for one in found if not one.get("skipped")]
+    results = dicts(given) if not isinstance(given, Mapping) else dicts(given["results"]) if isinstance(given.get("results"), list) else [given]
+    return [result for result in results if not result.get("skipped")]
 
 
 def _worked(result: Mapping[str, Any]) -> bool:
@@ -180,25 +180,25 @@ def _message(result: Mapping[str, Any]) -> str:
     return words(result.get("msg") or "the module failed without a message")
 
 
-def _failed(name: str, result: Mapping[str, Any]) -> list[Found]:
+def _failed(name: str, result: Mapping[str, Any]) -> list[HostFinding]:
     """A module that failed: each of its reasons, or its message."""
     level = MISSING if result.get("unreachable") else ERROR
-    reasons = [words(one) for one in as_list(result.get("reasons"))] or [_message(result)]
-    wanted = "a module that ends without an error"
-    return [found_by("module_failed", level, "module", name, reason, wanted)._replace(check=MODULES[name]) for reason in reasons]
+    reasons = [words(reason) for reason in as_list(result.get("reasons"))] or [_message(result)]
+    expected = "a module that ends without an error"
+    return [found_by("module_failed", level, "module", name, reason, expected)._replace(check=MODULES[name]) for reason in reasons]
 
 
-def _unreadable(record: Mapping[str, Any]) -> list[Found]:
+def _unreadable(record: Mapping[str, Any]) -> list[HostFinding]:
     """Files of the host that are no record of it."""
-    files = [(words(one.get("file")), words(one.get("fault"))) for one in dicts(record.get(UNREADABLE))]
+    files = [(words(entry.get("file")), words(entry.get("fault"))) for entry in dicts(record.get(UNREADABLE))]
     return [found_by("unreadable_file", ERROR, "file", name, fault, "the record of this host") for name, fault in files]
 
 
-def _left_out(left: Mapping[str, int]) -> list[Found]:
+def _left_out(left: Mapping[str, int]) -> list[HostFinding]:
     """What of the record was not read: more than any host has."""
-    wanted = f"a record of at most {MOST:,} of a kind"
-    told = [(words(key), f"{count:,} {words(key)} are left out of its record") for key, count in left.items()]
-    return [found_by("left_out", WARNING, "record", name, found, wanted) for name, found in told]
+    expected = f"a record of at most {MOST:,} of a kind"
+    texts = [(words(key), f"{count:,} {words(key)} are left out of its record") for key, count in left.items()]
+    return [found_by("left_out", WARNING, "record", name, text, expected) for name, text in texts]
 
 
 def _stacks(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
@@ -210,99 +210,99 @@ def _stacks(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Mapping[str,
     return list(by_name.values())
 
 
-def _static(modules: Mapping[str, list[Mapping[str, Any]]], stacks: list[Mapping[str, Any]]) -> list[Found]:
+def _static(modules: Mapping[str, list[Mapping[str, Any]]], stacks: list[Mapping[str, Any]]) -> list[HostFinding]:
     """What the reading modules found, and mappings that could not be followed."""
-    given = [one for name in ("drive_health", "stack_info", "stack_plan") for result in modules[name] for one in dicts(result.get("findings"))]
+    given = [finding for name in ("drive_health", "stack_info", "stack_plan") for result in modules[name] for finding in dicts(result.get("findings"))]
     for result in modules["device_info"]:
         for device in dicts(result.get("devices")):
             given += dicts(as_dict(device.get("link")).get("findings"))
-    found = [_finding(one) for one in given]
+    findings = [_finding(finding) for finding in given]
     for stack in stacks:
         name = words(stack.get("name"))
-        blind = [words(one) for one in as_list(stack.get("not_followed"))]
+        blind = [words(node) for node in as_list(stack.get("not_followed"))]
         if blind:
-            found.append(found_by("not_followed", UNKNOWN, "stack", name, f"not followed above {', '.join(blind)}", "mappings whose bytes can be followed"))
-        accepted = [f"accepted: {words(one)}" for one in as_list(stack.get("accepted"))]
-        found += [found_by("accepted", INFO, "stack", name, one, "nothing: somebody accepted it") for one in accepted]
-    return found
+            findings.append(found_by("not_followed", UNKNOWN, "stack", name, f"not followed above {', '.join(blind)}", "mappings whose bytes can be followed"))
+        accepted = [f"accepted: {words(text)}" for text in as_list(stack.get("accepted"))]
+        findings += [found_by("accepted", INFO, "stack", name, text, "nothing: somebody accepted it") for text in accepted]
+    return findings
 
 
-def _finding(one: Mapping[str, Any]) -> Found:
-    layer, name, found, wanted, rule = (words(one.get(key)) for key in ("layer", "name", "found", "wanted", "rule"))
-    check, level = check_of(layer, rule), _LEVELS.get(str(one.get("level")), UNKNOWN)
-    return Found(check, level, layer, name, found, wanted, todo_of(rule) if level != INFO else "")
+def _finding(finding: Mapping[str, Any]) -> HostFinding:
+    layer, name, found, wanted, rule = (words(finding.get(key)) for key in ("layer", "name", "found", "wanted", "rule"))
+    check, level = check_of(layer, rule), _LEVELS.get(str(finding.get("level")), UNKNOWN)
+    return HostFinding(check, level, layer, name, found, wanted, todo_of(rule) if level != INFO else "")
 
 
 def _measured(record: Mapping[str, Any], modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Measured]:
     """All measurements: those of the record, and those in proofs that were fetched from the host, each once."""
-    given: list[tuple[str, Mapping[str, Any]]] = [(_subject(one), one) for name in MEASUREMENTS for one in modules[name] if _worked(one)]
+    given: list[tuple[str, Mapping[str, Any]]] = [(_subject(result), result) for name in MEASUREMENTS for result in modules[name] if _worked(result)]
     for proof in dicts(record.get("proofs")):
-        given += [(words(one.get("of") or proof.get("stack")), one) for key in ("measured", "writes") for one in dicts(proof.get(key))]
-    found, seen = [], set()
-    for of, one in given:
-        measure = str(one.get("measure"))
-        same = as_json([of, measure, one.get("verdict"), one.get("report"), one.get("seconds")])
+        given += [(words(result.get("of") or proof.get("stack")), result) for key in ("measured", "writes") for result in dicts(proof.get(key))]
+    measured, seen = [], set()
+    for of, result in given:
+        measure = str(result.get("measure"))
+        same = as_json([of, measure, result.get("verdict"), result.get("report"), result.get("seconds")])
         if same not in seen:
             seen.add(same)
-            found.append(_judged(measure, of, one))
-    return found
+            measured.append(_judged(measure, of, result))
+    return measured
 
 
-def _subject(one: Mapping[str, Any]) -> str:
-    item = as_dict(one.get("item"))
+def _subject(result: Mapping[str, Any]) -> str:
+    item = as_dict(result.get("item"))
     parts = [words(item[key]) for key in ("stack", "volume") if item.get(key)]
-    return "/".join(parts) or words(one.get("of") or one.get("path") or one.get("device") or ", ".join(map(words, as_list(one.get("volumes")))))
+    return "/".join(parts) or words(result.get("of") or result.get("path") or result.get("device") or ", ".join(map(words, as_list(result.get("volumes")))))
 
 
-def _judged(measure: str, of: str, one: Mapping[str, Any]) -> Measured:
+def _judged(measure: str, of: str, result: Mapping[str, Any]) -> Measured:
     try:
-        verdict, reasons = judge_of(measure)(one)
+        verdict, reasons = judge_of(measure)(result)
     except (TypeError, ValueError, AttributeError):
         verdict, reasons = INCONCLUSIVE, ["the result cannot be read"]
     level = OF_VERDICT.get(verdict, UNKNOWN)
-    if measure == "fstrim_proof" and level == OK and one.get("verdict") != PASS:  # passes a proof, and yet tells nothing, or that there is no trim
-        level, reasons = WARNING if one.get("verdict") == FAIL else UNKNOWN, as_list(one.get("reasons"))
-    return Measured(words(measure), of, level, tuple(map(words, reasons)), one)
+    if measure == "fstrim_proof" and level == OK and result.get("verdict") != PASS:  # the proof passes, although nothing is known of the trim, or there is none
+        level, reasons = WARNING if result.get("verdict") == FAIL else UNKNOWN, as_list(result.get("reasons"))
+    return Measured(words(measure), of, level, tuple(map(words, reasons)), result)
 
 
-def _of_measured(one: Measured) -> list[Found]:
-    rule = "trim_failed" if MODULES.get(one.measure) == "trim" else "measured"
-    reasons = (one.reasons or (words(one.result.get("verdict")),)) if one.level not in (OK, NONE) else ()
-    found = [found_by(rule, one.level, one.measure, one.of, reason, "a measurement that passes") for reason in reasons]
-    for job in dicts(one.result.get("jobs")):
+def _of_measured(measurement: Measured) -> list[HostFinding]:
+    rule = "trim_failed" if MODULES.get(measurement.measure) == "trim" else "measured"
+    reasons = (measurement.reasons or (words(measurement.result.get("verdict")),)) if measurement.level not in (OK, NONE) else ()
+    findings = [found_by(rule, measurement.level, measurement.measure, measurement.of, reason, "a measurement that passes") for reason in reasons]
+    for job in dicts(measurement.result.get("jobs")):
         for link in dicts(job.get("links")):
             if link.get("link_bound") is True:
                 read = f"reads reach {words(link.get('share'))} of what {words(link.get('negotiated'))} at {words(link.get('host'))} carries"
                 legs = ", ".join(map(words, as_list(link.get("legs"))))
-                found.append(found_by("link_filled", INFO, "read of", legs, read, "nothing: the link is the limit, not the alignment"))
-    return found
+                findings.append(found_by("link_filled", INFO, "read of", legs, read, "nothing: the link is the limit, not the alignment"))
+    return findings
 
 
-def of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Measured]) -> list[Found]:
-    """Verdicts on whole stacks, where no measurement says the same already; and proofs that are still due."""
-    told = {reason for one in measured for reason in one.reasons}
-    found = []
+def of_proof(modules: Mapping[str, list[Mapping[str, Any]]], measured: list[Measured]) -> list[HostFinding]:
+    """Verdicts on whole stacks, where no measurement says the same already; and proofs that must still run."""
+    known = {reason for measurement in measured for reason in measurement.reasons}
+    findings = []
     for result in modules["stack_proof"]:
         for proof in dicts(result.get("proofs")):
             level = OF_VERDICT.get(str(proof.get("verdict")), UNKNOWN)
-            reasons = [words(one) for one in as_list(proof.get("reasons"))]
-            fresh = [one for one in reasons if not any(end in told for end in _ends_of(one))]
+            reasons = [words(reason) for reason in as_list(proof.get("reasons"))]
+            fresh = [reason for reason in reasons if not any(end in known for end in _ends_of(reason))]
             named = words(proof.get("stack"))
-            found += [found_by("measured", level, "stack", named, one, "a proof that passes") for one in fresh if level != OK]
+            findings += [found_by("measured", level, "stack", named, reason, "a proof that passes") for reason in fresh if level != OK]
     proven = {words(proof.get("stack")) for result in modules["stack_proof"] for proof in dicts(result.get("proofs"))}
-    proven |= {one.of.split("/")[0] for one in measured}
+    proven |= {measurement.of.split("/")[0] for measurement in measured}
     for result in modules["stack_plan"]:
         for proof in dicts(result.get("proofs")):
             named, state = words(proof.get("stack")), words(proof.get("state"))
             accepted = ", ".join(map(words, as_list(proof.get("accepted"))))
             if accepted:
-                found.append(found_by("proof_accepted", INFO, "stack", named, f"accepted ({accepted}): {state}", "nothing: somebody accepted it"))
+                findings.append(found_by("proof_accepted", INFO, "stack", named, f"accepted ({accepted}): {state}", "nothing: somebody accepted it"))
             if proof.get("due") is True and named not in proven:
-                found.append(found_by("proof_due", UNKNOWN, "stack", named, state, "a measured proof"))
+                findings.append(found_by("proof_due", UNKNOWN, "stack", named, state, "a measured proof"))
             elif proof.get("due") is False and proof.get("settled") is False and named not in proven:
                 level = OF_VERDICT.get(str(proof.get("stored")), UNKNOWN)
-                found.append(found_by("proof_settled", UNKNOWN if level in (OK, INFO) else level, "stack", named, state, "a measured proof"))
-    return found
+                findings.append(found_by("proof_settled", UNKNOWN if level in (OK, INFO) else level, "stack", named, state, "a measured proof"))
+    return findings
 
 
 def _ends_of(reason: str) -> Iterable[str]:
@@ -314,85 +314,85 @@ def _ends_of(reason: str) -> Iterable[str]:
         at = reason.find(": ", at + 2)
 
 
-def _of_plan(results: list[Mapping[str, Any]]) -> list[Found]:
+def _of_plan(results: list[Mapping[str, Any]]) -> list[HostFinding]:
     steps = [step for result in results for step in dicts(result.get("steps"))]
-    told = [(words(step.get("stack") or "all"), f"still to be done: {words(step.get('summary'))}") for step in steps]
-    return [found_by("plan_step", WARNING, "stack", name, found, "no step left") for name, found in told]
+    left = [(words(step.get("stack") or "all"), f"still to be done: {words(step.get('summary'))}") for step in steps]
+    return [found_by("plan_step", WARNING, "stack", name, text, "no step left") for name, text in left]
 
 
-def _ended(one: Mapping[str, Any]) -> bool:
-    return one.get("state") in (None, "finished")
+def _ended(run: Mapping[str, Any]) -> bool:
+    return run.get("state") in (None, "finished")
 
 
-def steady_level(one: Mapping[str, Any]) -> str:
-    """That of a run to the steady state. One that is under way, or was cut off, has none, whatever its rounds say; nor has a picture."""
-    return OF_VERDICT.get(str(one.get("verdict")), UNKNOWN) if _ended(one) else UNKNOWN
+def steady_level(run: Mapping[str, Any]) -> str:
+    """The level of a run to the steady state. One that is under way, or was cut off, has none, whatever its rounds say; nor has a picture."""
+    return OF_VERDICT.get(str(run.get("verdict")), UNKNOWN) if _ended(run) else UNKNOWN
 
 
-def _of_load(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[Found]:
-    """What was said of steady states and of cells of an acceptance."""
-    found = []
-    for one in modules["steady_state"]:
-        ended, level = _ended(one), steady_level(one)
-        device = words(one.get("device"))
-        doubts = [words(doubt) for doubt in as_list(one.get("doubts"))]
-        found += [found_by("steady_doubt", INFO, "device", device, doubt, "nothing: it is a picture, not judged") for doubt in doubts]
-        if _worked(one) and level not in (OK, NONE):
-            told = words(one.get("fault")) if one.get("fault") else words(one.get("verdict")) if ended else f"the run is {words(one.get('state'))}"
-            reasons = [words(reason) for reason in as_list(one.get("reasons"))] if ended else []
-            reasons = reasons or [told]
-            found += [found_by("steady", level, "device", device, reason, "a steady state that passes") for reason in reasons]
-    return found + [cell for one in modules["acceptance"] for cell in _of_acceptance(one)]
+def _of_load(modules: Mapping[str, list[Mapping[str, Any]]]) -> list[HostFinding]:
+    """Findings of runs to the steady state, and of the cells of acceptances."""
+    findings = []
+    for run in modules["steady_state"]:
+        ended, level = _ended(run), steady_level(run)
+        device = words(run.get("device"))
+        doubts = [words(doubt) for doubt in as_list(run.get("doubts"))]
+        findings += [found_by("steady_doubt", INFO, "device", device, doubt, "nothing: it is a picture, not judged") for doubt in doubts]
+        if _worked(run) and level not in (OK, NONE):
+            state = words(run.get("fault")) if run.get("fault") else words(run.get("verdict")) if ended else f"the run is {words(run.get('state'))}"
+            reasons = [words(reason) for reason in as_list(run.get("reasons"))] if ended else []
+            reasons = reasons or [state]
+            findings += [found_by("steady", level, "device", device, reason, "a steady state that passes") for reason in reasons]
+    return findings + [finding for result in modules["acceptance"] for finding in _of_acceptance(result)]
 
 
-def _of_acceptance(one: Mapping[str, Any]) -> list[Found]:
+def _of_acceptance(result: Mapping[str, Any]) -> list[HostFinding]:
     """The cells that decide and did not pass; where none of them says why the drive did not, its own reasons do."""
-    found = []
-    for cell in dicts(one.get("cells")):
+    findings = []
+    for cell in dicts(result.get("cells")):
         level = OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN)
         if level != OK and cell.get("required") is not False:
-            wanted = f"{words(cell.get('wanted'))} {words(cell.get('unit'))}"
+            expected = f"{words(cell.get('wanted'))} {words(cell.get('unit'))}"
             value = f"{words(cell.get('value'))} {words(cell.get('unit'))}"
-            found.append(found_by("acceptance" if level == ERROR else "acceptance_unsure", level, "cell", words(cell.get("name")), value, wanted))
-    level = OF_VERDICT.get(str(one.get("verdict")), UNKNOWN)
-    if not found and _worked(one) and level not in (OK, NONE):
-        reasons = [words(reason) for reason in as_list(one.get("reasons"))] or [words(one.get("verdict"))]
-        found = [
-            found_by("acceptance" if level == ERROR else "acceptance_unsure", level, "device", words(one.get("device")), reason, "an acceptance that passes")
+            findings.append(found_by("acceptance" if level == ERROR else "acceptance_unsure", level, "cell", words(cell.get("name")), value, expected))
+    level = OF_VERDICT.get(str(result.get("verdict")), UNKNOWN)
+    if not findings and _worked(result) and level not in (OK, NONE):
+        reasons = [words(reason) for reason in as_list(result.get("reasons"))] or [words(result.get("verdict"))]
+        findings = [
+            found_by("acceptance" if level == ERROR else "acceptance_unsure", level, "device", words(result.get("device")), reason, "an acceptance that passes")
             for reason in reasons
         ]
-    return found
+    return findings
 
 
 def _conditions(record: Mapping[str, Any]) -> dict[str, str]:
-    """Under what all this was found: what the record says itself, and facts of the host."""
+    """The conditions of the record: those that it names itself, and facts of the host."""
     facts = {**as_dict(record.get("ansible_facts")), **as_dict(as_dict(record.get("setup")).get("ansible_facts"))}
-    found = {name: words(facts[key]) for key, name in _FACTS.items() if key in facts}
-    found.update({words(key): words(value) for key, value in as_dict(record.get("conditions")).items()})
-    return dict(sorted(found.items()))
+    conditions = {name: words(facts[key]) for key, name in _FACTS.items() if key in facts}
+    conditions.update({words(key): words(value) for key, value in as_dict(record.get("conditions")).items()})
+    return dict(sorted(conditions.items()))
 
 
 def _levels(report: HostReport, modules: Mapping[str, list[Mapping[str, Any]]]) -> dict[str, str]:
-    """Check → the worst that was found; ok where it was looked at and nothing was; none where nobody looked."""
+    """Check → the worst level found; ok where it was checked without a finding; none where it was not checked."""
     looked = {"answer"} if any(modules.values()) else set()
-    looked |= {MODULES[name] for name, ones in modules.items() if any(map(_worked, ones))}
-    looked |= {MODULES.get(one.measure, "proof") for one in report.measured}
-    if report.steady and all(steady_level(one) == NONE for one in report.steady):
+    looked |= {MODULES[name] for name, results in modules.items() if any(map(_worked, results))}
+    looked |= {MODULES.get(measurement.measure, "proof") for measurement in report.measured}
+    if report.steady and all(steady_level(run) == NONE for run in report.steady):
         looked.discard("steady_state")  # pictures judge nothing
     if report.stacks:
         looked |= {"durability", "trim"}
     else:
         looked.discard("alignment")
-    looked |= {"wear"} if any(as_number(as_dict(one.get("wear")).get("used_percent")) is not None for one in report.drives) else set()
+    looked |= {"wear"} if any(as_number(as_dict(drive.get("wear")).get("used_percent")) is not None for drive in report.drives) else set()
     if not report.drives:
         looked.discard("drives")
-    looked |= {"link"} if any(as_list(as_dict(one.get("link")).get("links")) for one in report.devices) else set()
+    looked |= {"link"} if any(as_list(as_dict(device.get("link")).get("links")) for device in report.devices) else set()
     # A plan whose proofs all stand was measured before.
     stored = [proof.get("stored") == PASS for result in modules["stack_plan"] for proof in dicts(result.get("proofs"))]
     looked |= {"proof"} if stored and all(stored) else set()
     by_check: dict[str, list[str]] = {check: [OK] if check in looked else [] for check in CHECKS}
-    for one in report.findings:
-        by_check[one.check].append(one.level)
+    for finding in report.findings:
+        by_check[finding.check].append(finding.level)
     return {check: worst_of(sorted(levels, key=LEVELS.index)) for check, levels in by_check.items() if levels or check not in ("steady_state", "acceptance")}
 
 

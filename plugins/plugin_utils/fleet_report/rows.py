@@ -10,7 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.checks 
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.levels import ERROR, INFO, NONE, OK, UNKNOWN, WARNING, rank, worst_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.limits import fair
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.pieces import Phrase, chip
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT, Found, HostReport, Measured
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.record import OF_VERDICT, HostFinding, HostReport, Measured
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.values import (
     NOTHING,
     as_dict,
@@ -49,14 +49,14 @@ class Drive(NamedTuple):
     cells: Row
 
 
-def finding_row(one: Found) -> Row:
-    check = CHECKS[one.check]
-    return (Phrase((chip(one.level), f" {check.short}")), one.where, one.found, todo(one))
+def finding_row(finding: HostFinding) -> Row:
+    check = CHECKS[finding.check]
+    return (Phrase((chip(finding.level), f" {check.short}")), finding.where, finding.found, todo(finding))
 
 
-def todo(one: Found) -> str:
-    """What is wanted, and by which way to come there."""
-    return f"Wanted: {one.wanted}. {one.todo}".strip() if one.level != INFO else one.wanted
+def todo(finding: HostFinding) -> str:
+    """What is wanted, and how to fix it."""
+    return f"Wanted: {finding.wanted}. {finding.todo}".strip() if finding.level != INFO else finding.wanted
 
 
 def level_of(level: object) -> str:
@@ -64,31 +64,31 @@ def level_of(level: object) -> str:
     return {"error": ERROR, "warning": WARNING, "info": INFO, "ok": OK}.get(str(level), UNKNOWN)
 
 
-def drive_of(one: Mapping[str, Any]) -> Drive:
-    wear, counters, projection = (as_dict(one.get(key)) for key in ("wear", "counters", "projection"))
-    failing = words(one["failing"]) if isinstance(one.get("failing"), bool) else "unknown"
-    level = level_of(one.get("level"))
-    why = "virtual" if one.get("not_applicable") is True else "not read" if one.get("read") is False else "not reported"
+def drive_of(drive: Mapping[str, Any]) -> Drive:
+    wear, counters, projection = (as_dict(drive.get(key)) for key in ("wear", "counters", "projection"))
+    failing = words(drive["failing"]) if isinstance(drive.get("failing"), bool) else "unknown"
+    level = level_of(drive.get("level"))
+    why = "virtual" if drive.get("not_applicable") is True else "not read" if drive.get("read") is False else "not reported"
     cells = (
-        words(one.get("name")),
+        words(drive.get("name")),
         chip(level),
         failing,
-        one.get("model"),
-        one.get("serial"),
-        one.get("firmware"),
+        drive.get("model"),
+        drive.get("serial"),
+        drive.get("firmware"),
         _or_why(percent(wear.get("used_percent")), why),
         _or_why(percent(wear.get("spare_percent")), why),
         _or_why(interval(projection.get("days_min"), projection.get("days_max")), "not known" if why == "not reported" else why),
         _or_why(counters.get("power_on_hours"), why),
-        _or_why(one.get("temperature_celsius"), why),
-        _or_why(one.get("write_amplification"), "not counted" if why == "not reported" else why),
+        _or_why(drive.get("temperature_celsius"), why),
+        _or_why(drive.get("write_amplification"), "not counted" if why == "not reported" else why),
     )
-    worn = worst_of([OK, *(level_of(found.get("level")) for found in dicts(one.get("findings")) if words(found.get("rule")) in WEAR_RULES)])
-    return Drive(words(one.get("name")), level, worn, as_number(wear.get("used_percent")), as_number(projection.get("days_min")), cells)
+    worn = worst_of([OK, *(level_of(finding.get("level")) for finding in dicts(drive.get("findings")) if words(finding.get("rule")) in WEAR_RULES)])
+    return Drive(words(drive.get("name")), level, worn, as_number(wear.get("used_percent")), as_number(projection.get("days_min")), cells)
 
 
 def _or_why(value: object, why: str) -> object:
-    """A figure, or why there is none: a dash alone may be a figure that was forgotten, and 0 is one that was said."""
+    """A figure, or why there is none: a dash alone may be a figure that was forgotten, and 0 is one that was reported."""
     return f"{NOTHING} {why}" if value is None or value == NOTHING else value
 
 
@@ -103,25 +103,25 @@ def rate(kind: object, speed: object, width: object) -> str:
 
 def link_rows(host: HostReport) -> list[tuple[str, Row]]:
     """(level, row) of each link of a host."""
-    found: list[tuple[str, Row]] = []
+    rows: list[tuple[str, Row]] = []
     for device in host.devices:
-        for one in dicts(as_dict(device.get("link")).get("links")):
-            kind, ends, target = one.get("kind"), [as_dict(one.get(end)) for end in ("host", "drive")], as_dict(one.get("target"))
+        for link in dicts(as_dict(device.get("link")).get("links")):
+            kind, ends, target = link.get("kind"), [as_dict(link.get(end)) for end in ("host", "drive")], as_dict(link.get("target"))
             levels = [level_of(finding.get("level")) for finding in dicts(as_dict(device["link"]).get("findings"))]
-            below = one.get("below")
+            below = link.get("below")
             level = worst_of(levels) if below is True and levels else WARNING if below is True else OK if below is False else UNKNOWN
             name = " to ".join(words(end.get("name")) for end in ends if end.get("name"))
-            payload = as_number(one.get("payload_bytes"))
+            payload = as_number(link.get("payload_bytes"))
             cells = (
                 f"{words(kind)} {name}",
                 chip(level),
                 words(device.get("name")),
-                rate(kind, one.get("speed"), one.get("width")),
+                rate(kind, link.get("speed"), link.get("width")),
                 rate(kind, target.get("speed"), target.get("width")),
                 NOTHING if payload is None else f"{number(payload / 1e6)} MB/s",
             )
-            found.append((level, cells))
-    return found
+            rows.append((level, cells))
+    return rows
 
 
 def layer_rows(stack: Mapping[str, Any]) -> list[Row]:
@@ -131,7 +131,7 @@ def layer_rows(stack: Mapping[str, Any]) -> list[Row]:
         names = ", ".join(map(words, as_list(layer.get("names"))))
         legs: dict[tuple[str, ...], list[str]] = {}
         for leg in dicts(layer.get("legs")):
-            key = tuple(words(leg.get(one)) for one in ("start", "phase", "wanted", "grain", "aligned"))
+            key = tuple(words(leg.get(field)) for field in ("start", "phase", "wanted", "grain", "aligned"))
             legs.setdefault(key, []).append(words(leg.get("device")))
         for key, devices in legs.items() or [((NOTHING,) * 5, [NOTHING])]:
             aligned = chip(OK, "yes") if key[4] == "yes" else chip(ERROR, "no") if key[4] == "no" else NOTHING
@@ -139,22 +139,22 @@ def layer_rows(stack: Mapping[str, Any]) -> list[Row]:
     return rows[:_MANY]
 
 
-def measure_row(one: Measured) -> Row:
-    return (words(one.measure), chip(one.level), one.of, figures(one), "; ".join(one.reasons) or NOTHING)
+def measure_row(measurement: Measured) -> Row:
+    return (words(measurement.measure), chip(measurement.level), measurement.of, figures(measurement), "; ".join(measurement.reasons) or NOTHING)
 
 
-def figures(one: Measured) -> str:
+def figures(measurement: Measured) -> str:
     """The figures of a measurement in one line."""
-    result = one.result
-    if one.measure == "offset_sweep":
+    result = measurement.result
+    if measurement.measure == "offset_sweep":
         phase = f"phase {words(result.get('phase_bytes'))} of {size(result.get('grain_bytes'))}" if result.get("verdict") == "phase" else result.get("verdict")
         return f"{words(phase)}, ratio {words(result.get('ratio'))}, {words(result.get('reads'))} reads"
-    if one.measure == "throughput":
+    if measurement.measure == "throughput":
         jobs = dicts(result.get("jobs"))
         return "; ".join(f"{words(job.get('name'))} {words(job.get('share'))} ({interval(job.get('low'), job.get('high'))})" for job in jobs) or NOTHING
-    if one.measure == "sync_latency":
+    if measurement.measure == "sync_latency":
         return "; ".join(_sync(row) for row in dicts(result.get("rows"))) or NOTHING
-    if one.measure == "fstrim_proof":
+    if measurement.measure == "fstrim_proof":
         return f"{words(result.get('trim'))}, {size(result.get('trimmed_bytes'))} trimmed"
     return words(result.get("verdict"))
 
@@ -168,15 +168,15 @@ def _sync(row: Mapping[str, Any]) -> str:
 
 def trim_rows(host: HostReport) -> list[tuple[str, Row]]:
     """(level, row) of each drive that a trim was to reach."""
-    found: list[tuple[str, Row]] = []
-    for one in host.measured:
-        if one.measure == "fstrim_proof":
-            for drive in dicts(one.result.get("drives")):
-                level = {"reached": OK, "not_reached": one.level if one.level == ERROR else WARNING}.get(str(drive.get("trim")), UNKNOWN)
+    rows: list[tuple[str, Row]] = []
+    for measurement in host.measured:
+        if measurement.measure == "fstrim_proof":
+            for drive in dicts(measurement.result.get("drives")):
+                level = {"reached": OK, "not_reached": measurement.level if measurement.level == ERROR else WARNING}.get(str(drive.get("trim")), UNKNOWN)
                 counts = [size(drive.get(key)) for key in ("counted_bytes", "asked_bytes")]
-                cells = (words(drive.get("device")), chip(level), one.of, drive.get("trim"), drive.get("why"), *counts, drive.get("ratio"))
-                found.append((level, cells))
-    return found
+                cells = (words(drive.get("device")), chip(level), measurement.of, drive.get("trim"), drive.get("why"), *counts, drive.get("ratio"))
+                rows.append((level, cells))
+    return rows
 
 
 def cache_rows(host: HostReport) -> list[Row]:
@@ -184,8 +184,8 @@ def cache_rows(host: HostReport) -> list[Row]:
     for device in host.devices:
         cache = as_dict(device.get("write_cache"))
         state = words(cache.get("fault")) if cache.get("fault") else _PRESENT.get(words(cache.get("present")), "unknown")
-        told = [words(cache.get(key)) for key in ("enabled", "saved", "protected")]
-        rows.append((words(device.get("name")), state, *told, words(device.get("write_cache_belief"))))
+        belief = [words(cache.get(key)) for key in ("enabled", "saved", "protected")]
+        rows.append((words(device.get("name")), state, *belief, words(device.get("write_cache_belief"))))
     return rows
 
 
@@ -196,26 +196,26 @@ def _device_of(result: Mapping[str, Any]) -> str:
 
 def cell_rows(host: HostReport) -> list[tuple[str, Row]]:
     """(level, row) of each cell of an acceptance."""
-    found: list[tuple[str, Row]] = []
-    for one in host.accepted:
-        device = _device_of(one)
-        for cell in dicts(one.get("cells")):
+    rows: list[tuple[str, Row]] = []
+    for result in host.accepted:
+        device = _device_of(result)
+        for cell in dicts(result.get("cells")):
             level = OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN)
             unit = words(cell.get("unit")) if cell.get("unit") else ""
             shown = [f"{words(cell.get(key))} {unit}".strip() for key in ("value", "wanted")]
             between = interval(cell.get("low"), cell.get("high"), unit)
-            found.append((level, (device, words(cell.get("name")), chip(level), cell.get("state"), shown[0], between, shown[1], cell.get("against"))))
-    return found
+            rows.append((level, (device, words(cell.get("name")), chip(level), cell.get("state"), shown[0], between, shown[1], cell.get("against"))))
+    return rows
 
 
 def cell_map(hosts: Iterable[HostReport], most: int) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """(drives, cells with the level on each drive): the worst drives, at most so many. A cell that decides nothing is as one that was not measured."""
     drives: list[tuple[str, str, dict[str, str]]] = []
     for host in hosts:
-        for one in host.accepted:
-            decides = [cell for cell in dicts(one.get("cells")) if cell.get("required") is not False]
+        for result in host.accepted:
+            decides = [cell for cell in dicts(result.get("cells")) if cell.get("required") is not False]
             levels = {words(cell.get("name")): OF_VERDICT.get(str(cell.get("verdict")), UNKNOWN) for cell in decides}
-            drives.append((host.host, f"{host.host} {_device_of(one)}", levels))
-    shown = fair(sorted(drives, key=lambda one: rank(worst_of(one[2].values()))), lambda one: one[:1], most)
+            drives.append((host.host, f"{host.host} {_device_of(result)}", levels))
+    shown = fair(sorted(drives, key=lambda entry: rank(worst_of(entry[2].values()))), lambda entry: entry[:1], most)
     cells = list(dict.fromkeys(name for *_drive, levels in shown for name in levels))[:_CELLS]
     return [drive for _host, drive, _levels in shown], [(name, [levels.get(name, NONE) for *_drive, levels in shown]) for name in cells]

@@ -42,7 +42,7 @@ class HostPart(NamedTuple):
 
 def shown_rows(caption: str, heads: Sequence[str], all_rows: Sequence[tuple[str, tuple[object, ...]]]) -> Table:
     """The worst rows of (level, row), each with its host in front, and a word on the rest."""
-    shown = fair(sorted(all_rows, key=lambda one: rank(one[0])), lambda one: one[1][:1], ROWS)
+    shown = fair(sorted(all_rows, key=lambda entry: rank(entry[0])), lambda entry: entry[1][:1], ROWS)
     return Table(caption, ("Host", *heads), [row for _level, row in shown], _rest(len(all_rows) - len(shown)))
 
 
@@ -54,30 +54,30 @@ def findings(fleet: Fleet, names: Names, checks: Sequence[str], caption: str) ->
     """What was found, the same on many hosts once, with what to do."""
     groups = grouped(fleet, checks)
     looked = any(host.levels.get(check, NONE) not in (NONE, MISSING) for host in fleet.hosts for check in checks)
-    shown = fair(groups, lambda one: one.hosts, ROWS)
+    shown = fair(groups, lambda group: group.hosts, ROWS)
     none = "No findings." if looked else "No record says anything of this."
-    return Table(caption, rows.FINDINGS, [_group_row(one, names) for one in shown], _rest(len(groups) - len(shown)), none)
+    return Table(caption, rows.FINDINGS, [_group_row(group, names) for group in shown], _rest(len(groups) - len(shown)), none)
 
 
-def _group_row(one: Group, names: Names) -> tuple[object, ...]:
-    first, where_found, found, wanted = rows.finding_row(one.example)
-    several = len(one.hosts) > 1
-    rest = f" and {counted(len(one.hosts) - _NAMED, 'other')}" if len(one.hosts) > _NAMED else ""
-    told = f"{rest} ({counted(len(one.hosts), 'host')}), such as " if several else ": "
-    where = Phrase((*joined([names[host] for host in one.hosts[:_NAMED]], ", ").parts, told, where_found))
-    return (first, where, f"{found}{one.others}", wanted)
+def _group_row(group: Group, names: Names) -> tuple[object, ...]:
+    first, where_found, finding, wanted = rows.finding_row(group.example)
+    several = len(group.hosts) > 1
+    rest = f" and {counted(len(group.hosts) - _NAMED, 'other')}" if len(group.hosts) > _NAMED else ""
+    count = f"{rest} ({counted(len(group.hosts), 'host')}), such as " if several else ": "
+    where = Phrase((*joined([names[host] for host in group.hosts[:_NAMED]], ", ").parts, count, where_found))
+    return (first, where, f"{finding}{group.others}", wanted)
 
 
 def maps(fleet: Fleet, names: Names) -> list[Figure]:
     """Each host and each check, and how many hosts are at each level."""
     heads = [CHECKS[check].short for check in fleet.checks]
     mapped = [(host.host, [host.levels.get(check, NONE) for check in fleet.checks]) for host in fleet.hosts[:MAPPED]]
-    told = "Each host and each check, the worst host first."
+    text = "Each host and each check, the worst host first."
     if len(fleet.hosts) > len(mapped):
-        told = f"The {len(mapped)} worst of {counted(len(fleet.hosts), 'host')}; the table has all."
-    plot = heat_map("map", "Hosts and checks", f"{told} {fleet.verdict()}", heads, mapped)
+        text = f"The {len(mapped)} worst of {counted(len(fleet.hosts), 'host')}; the table has all."
+    plot = heat_map("map", "Hosts and checks", f"{text} {fleet.verdict()}", heads, mapped)
     cells = [(names[host.host], chip(host.level), *(chip(host.levels.get(check, NONE)) for check in fleet.checks)) for host in fleet.hosts]
-    figures = [Figure(plot, "Hosts and checks", told, Table("Each host and each check", ("Host", "Worst", *heads), cells))]
+    figures = [Figure(plot, "Hosts and checks", text, Table("Each host and each check", ("Host", "Worst", *heads), cells))]
     if len(fleet.hosts) > 1:
         name = "Hosts at each level, by check"
         sums = [(CHECKS[check].short, [(level, _count(fleet, check, level)) for level in LEVELS]) for check in fleet.checks]
@@ -91,42 +91,42 @@ def _count(fleet: Fleet, check: str, level: str) -> int:
 
 
 def drives(fleet: Fleet, names: Names) -> Subject:
-    found = [(host.host, rows.drive_of(one)) for host in fleet.hosts for one in host.drives]
-    worn = sorted(((used, host, one) for host, one in found for used in [one.used] if used is not None), key=lambda one: -one[0])
-    left = sorted(((days, host, one) for host, one in found for days in [one.days] if days is not None), key=lambda one: one[0])
+    host_drives = [(host.host, rows.drive_of(drive)) for host in fleet.hosts for drive in host.drives]
+    worn = sorted(((used, host, drive) for host, drive in host_drives for used in [drive.used] if used is not None), key=lambda entry: -entry[0])
+    left = sorted(((days, host, drive) for host, drive in host_drives for days in [drive.days] if days is not None), key=lambda entry: entry[0])
     figures = []
     if worn:
-        bars = [Bar(f"{host} {one.name}", used, percent(used), one.wear) for used, host, one in fair(worn, _second, PLOTTED)]
+        bars = [Bar(f"{host} {drive.name}", used, percent(used), drive.wear) for used, host, drive in fair(worn, _second, PLOTTED)]
         figures.append(_bars("worn", "Rated endurance that is used", bars, Scale("used", "%", high=max(100.0, worn[0][0])), (80.0, "80 %"), len(worn)))
     if left:
-        bars = [Bar(f"{host} {one.name}", days, f"≥ {words(round(days))} d", one.wear) for days, host, one in fair(left, _second, PLOTTED)]
+        bars = [Bar(f"{host} {drive.name}", days, f"≥ {words(round(days))} d", drive.wear) for days, host, drive in fair(left, _second, PLOTTED)]
         figures.append(_bars("left", "Days until the rated endurance is used, at least", bars, Scale("days", "d", log=True), (365.0, "a year"), len(left)))
-    ordered = sorted(found, key=lambda one: (rank(one[1].level), -(one[1].used if one[1].used is not None else -1.0)))
-    listed = shown_rows("Drives", rows.DRIVES, [(one.level, (names[host], *one.cells)) for host, one in ordered])
+    ordered = sorted(host_drives, key=lambda entry: (rank(entry[1].level), -(entry[1].used if entry[1].used is not None else -1.0)))
+    listed = shown_rows("Drives", rows.DRIVES, [(drive.level, (names[host], *drive.cells)) for host, drive in ordered])
     return Subject(findings(fleet, names, ("drives", "wear"), "Findings on drives"), listed, figures)
 
 
-def _second(one: tuple[object, str, object]) -> tuple[str]:
+def _second(entry: tuple[object, str, object]) -> tuple[str]:
     """The host of (value, host, drive)."""
-    return (one[1],)
+    return (entry[1],)
 
 
 def _bars(ident: str, title: str, bars: Sequence[Bar], scale: Scale, reference: tuple[float, str] | None, total: int) -> Figure:
     """A bar chart with its figures."""
-    told = f"The {len(bars)} worst of {total:,}." if total > len(bars) else "The worst first."
-    figures = Table(title, ("Bar", scale.title, "Level"), [(one.label, one.text, chip(one.level)) for one in bars])
+    text = f"The {len(bars)} worst of {total:,}." if total > len(bars) else "The worst first."
+    figures = Table(title, ("Bar", scale.title, "Level"), [(chart_bar.label, chart_bar.text, chip(chart_bar.level)) for chart_bar in bars])
     worst = f" The first is {bars[0].label} with {bars[0].text}." if bars else ""
-    return Figure(bar_chart(ident, title, told + worst, bars, scale, reference), title, f"{title}. {told}", figures)
+    return Figure(bar_chart(ident, title, text + worst, bars, scale, reference), title, f"{title}. {text}", figures)
 
 
 def links(fleet: Fleet, names: Names) -> Subject:
-    found = [(level, (names[host.host], *row)) for host in fleet.hosts for level, row in rows.link_rows(host)]
-    return Subject(findings(fleet, names, ("link",), "Findings on links"), shown_rows("Links on the way to the drives", rows.LINKS, found))
+    entries = [(level, (names[host.host], *row)) for host in fleet.hosts for level, row in rows.link_rows(host)]
+    return Subject(findings(fleet, names, ("link",), "Findings on links"), shown_rows("Links on the way to the drives", rows.LINKS, entries))
 
 
 def trim(fleet: Fleet, names: Names) -> Subject:
-    found = [(level, (names[host.host], *row)) for host in fleet.hosts for level, row in rows.trim_rows(host)]
-    return Subject(findings(fleet, names, ("trim",), "Findings on the path of trim"), shown_rows("Drives that a trim was to reach", rows.TRIMS, found))
+    entries = [(level, (names[host.host], *row)) for host in fleet.hosts for level, row in rows.trim_rows(host)]
+    return Subject(findings(fleet, names, ("trim",), "Findings on the path of trim"), shown_rows("Drives that a trim was to reach", rows.TRIMS, entries))
 
 
 def static_proof(fleet: Fleet, names: Names) -> Subject:
@@ -136,51 +136,51 @@ def static_proof(fleet: Fleet, names: Names) -> Subject:
             legs = [leg for layer in dicts(stack.get("layers")) for leg in dicts(layer.get("legs"))]
             off = sum(leg.get("aligned") is False for leg in legs)
             level = host.levels.get("alignment", NONE) if off else OK
-            told = f"{off} of {counted(len(legs), 'leg')} off" if off else f"{counted(len(legs), 'leg')} on the grain"
-            blind = ", ".join(words(one) for one in as_list(stack.get("not_followed")))
+            legs_text = f"{off} of {counted(len(legs), 'leg')} off" if off else f"{counted(len(legs), 'leg')} on the grain"
+            blind = ", ".join(words(node) for node in as_list(stack.get("not_followed")))
             if blind:
-                level, told = level if off else UNKNOWN, f"{told}, not followed above {blind}"
+                level, legs_text = level if off else UNKNOWN, f"{legs_text}, not followed above {blind}"
             about = (words(stack.get("name")), words(stack.get("mount")), size(stack.get("size_bytes")))
-            stacks.append((level, (names[host.host], *about, chip(level), told)))
+            stacks.append((level, (names[host.host], *about, chip(level), legs_text)))
     caption = "Findings on where layers begin, and steps that are left"
     return Subject(findings(fleet, names, ("alignment", "plan"), caption), shown_rows("Stacks", ("Stack", "Mount", "Size", "Level", "Legs"), stacks))
 
 
 def measured_proof(fleet: Fleet, names: Names) -> Subject:
-    measured = [(host.host, one) for host in fleet.hosts for one in host.measured if one.measure != "fstrim_proof"]
+    measured = [(host.host, measurement) for host in fleet.hosts for measurement in host.measured if measurement.measure != "fstrim_proof"]
     figures = []
-    shares = sorted(_share_bars(measured), key=lambda one: (rank(one[1].level), as_number(one[1].value)))
+    shares = sorted(_share_bars(measured), key=lambda entry: (rank(entry[1].level), as_number(entry[1].value)))
     if shares:
         title = "Rate of the volumes beside that of their devices"
-        bars = [share for _host, share in fair(shares, lambda one: one[:1], PLOTTED)]
+        bars = [share for _host, share in fair(shares, lambda entry: entry[:1], PLOTTED)]
         figures.append(_bars("shares", title, bars, Scale("share of the raw rate", high=1.1), (1.0, "the raw rate"), len(shares)))
-    listed = shown_rows("Measurements", rows.MEASURES, [(one.level, (names[host], *rows.measure_row(one))) for host, one in measured])
+    listed = shown_rows("Measurements", rows.MEASURES, [(measurement.level, (names[host], *rows.measure_row(measurement))) for host, measurement in measured])
     return Subject(findings(fleet, names, ("proof",), "Findings of measurements"), listed, figures)
 
 
 def _share_bars(measured: Iterable[tuple[str, Measured]]) -> Iterable[tuple[str, Bar]]:
-    for host, one in measured:
-        for job in dicts(one.result.get("jobs")):
+    for host, measurement in measured:
+        for job in dicts(measurement.result.get("jobs")):
             if as_number(job.get("share")) is not None:
                 level = OF_VERDICT.get(str(job.get("verdict")), "unknown")
                 yield host, Bar(f"{host} {words(job.get('name'))}", job["share"], words(job["share"]), level, job.get("low"), job.get("high"))
 
 
 def durability(fleet: Fleet, names: Names) -> Subject:
-    found = [(host.levels.get("durability", NONE), (names[host.host], *row)) for host in fleet.hosts for row in rows.cache_rows(host)]
-    return Subject(findings(fleet, names, ("durability",), "Findings on durability"), shown_rows("Write caches of the drives", rows.CACHES, found))
+    entries = [(host.levels.get("durability", NONE), (names[host.host], *row)) for host in fleet.hosts for row in rows.cache_rows(host)]
+    return Subject(findings(fleet, names, ("durability",), "Findings on durability"), shown_rows("Write caches of the drives", rows.CACHES, entries))
 
 
 def acceptance(fleet: Fleet, names: Names) -> Subject | None:
     if not any(host.cells for host in fleet.hosts):
         return None
-    found = [(level, (names[host.host], *row)) for host in fleet.hosts for level, row in rows.cell_rows(host)]
+    entries = [(level, (names[host.host], *row)) for host in fleet.hosts for level, row in rows.cell_rows(host)]
     columns, mapped = rows.cell_map(fleet.hosts, _DRIVES)
-    told = f"Each cell that decides, on each drive; the worst {counted(len(columns), 'drive')}, the worst first."
-    plot = heat_map("cells", "Drives and cells", told, columns, mapped)
+    text = f"Each cell that decides, on each drive; the worst {counted(len(columns), 'drive')}, the worst first."
+    plot = heat_map("cells", "Drives and cells", text, columns, mapped)
     levels = Table("Level of each cell", ("Cell", *columns), [(name, *map(chip, levels)) for name, levels in mapped])
-    figures = [Figure(plot, "Drives and cells", told, levels)]
-    return Subject(findings(fleet, names, ("acceptance",), "Findings of the acceptance"), shown_rows("Cells", rows.CELLS, found), figures)
+    figures = [Figure(plot, "Drives and cells", text, levels)]
+    return Subject(findings(fleet, names, ("acceptance",), "Findings of the acceptance"), shown_rows("Cells", rows.CELLS, entries), figures)
 
 
 # What the template shows of one subject each, by its name there.
@@ -200,41 +200,44 @@ def conditions(fleet: Fleet, names: Names) -> Table:
     for host in fleet.hosts:
         for name, value in host.conditions.items():
             by_name.setdefault(name, {}).setdefault(value, []).append(host.host)
-    found = [
-        (name, value, hosts) for name, values in sorted(by_name.items()) for value, hosts in sorted(values.items(), key=lambda one: (-len(one[1]), one[0]))
+    ordered = [
+        (name, value, hosts)
+        for name, values in sorted(by_name.items())
+        for value, hosts in sorted(values.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     ]
-    shown = fair(found, lambda one: one[2], 2 * ROWS)
-    told = [
+    shown = fair(ordered, lambda entry: entry[2], 2 * ROWS)
+    cells = [
         (name, value, counted(len(hosts), "host"), joined([names[host] for host in hosts[:_NAMED]] + (["…"] if len(hosts) > _NAMED else []), ", "))
         for name, value, hosts in shown
     ]
-    return Table("Conditions", ("Condition", "Value", "Hosts", "Which"), told, _rest(len(found) - len(shown)))
+    return Table("Conditions", ("Condition", "Value", "Hosts", "Which"), cells, _rest(len(ordered) - len(shown)))
 
 
 def degrees(fleet: Fleet) -> tuple[float, float] | None:
     """How warm the coolest and the warmest drive were."""
-    found = [celsius for host in fleet.hosts for one in host.drives for celsius in [as_number(one.get("temperature_celsius"))] if celsius is not None]
-    return (min(found), max(found)) if found else None
+    read = (as_number(drive.get("temperature_celsius")) for host in fleet.hosts for drive in host.drives)
+    known = [celsius for celsius in read if celsius is not None]
+    return (min(known), max(known)) if known else None
 
 
 def host_part(host: HostReport, ident: str, alone: bool) -> HostPart:
     """All that is reported of one host."""
     layers = [(words(stack.get("name")), rows.layer_rows(stack)) for stack in host.stacks[:_STACKS]]
     whole = [
-        Table(f"Findings on {host.host}", rows.FINDINGS, [rows.finding_row(one) for one in host.findings]),
-        Table(f"Drives of {host.host}", rows.DRIVES, [rows.drive_of(one).cells for one in host.drives]),
+        Table(f"Findings on {host.host}", rows.FINDINGS, [rows.finding_row(finding) for finding in host.findings]),
+        Table(f"Drives of {host.host}", rows.DRIVES, [rows.drive_of(drive).cells for drive in host.drives]),
     ]
     listed: list[tuple[str, Sequence[str], Sequence[Sequence[object]]]] = [
         ("Links", rows.LINKS, [row for _level, row in rows.link_rows(host)]),
         ("Write caches", rows.CACHES, rows.cache_rows(host)),
         *((f"Layers of {name} from the bottom up", rows.LAYERS, of_stack) for name, of_stack in layers),
-        ("Measurements", rows.MEASURES, [rows.measure_row(one) for one in host.measured]),
+        ("Measurements", rows.MEASURES, [rows.measure_row(measurement) for measurement in host.measured]),
         ("Drives that a trim was to reach", rows.TRIMS, [row for _level, row in rows.trim_rows(host)]),
         ("Conditions", ("Condition", "Value"), list(host.conditions.items())),
     ]
     cut = [
-        Table(f"{name}, {host.host}", heads, found[:MOST], f"{len(found) - MOST:,} more are left out." if len(found) > MOST else "")
-        for name, heads, found in listed
+        Table(f"{name}, {host.host}", heads, cells[:MOST], f"{len(cells) - MOST:,} more are left out." if len(cells) > MOST else "")
+        for name, heads, cells in listed
     ]
     left_out = f"{len(host.stacks) - _STACKS:,}" if len(host.stacks) > _STACKS else ""
-    return HostPart(ident, host.host, host.level, host_words(host), host.time, [one for one in whole + cut if one.rows], left_out, alone)
+    return HostPart(ident, host.host, host.level, host_words(host), host.time, [table for table in whole + cut if table.rows], left_out, alone)

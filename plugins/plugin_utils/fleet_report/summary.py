@@ -34,7 +34,7 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 def _findings(fleet: Fleet) -> tuple[list[Group], str]:
     """The kinds of findings that are shown, each host's first before the second of any, and a word on the rest."""
     groups = grouped(fleet, tuple(CHECKS))
-    shown = fair(groups, lambda one: one.hosts, _FINDINGS)
+    shown = fair(groups, lambda group: group.hosts, _FINDINGS)
     rest = len(groups) - len(shown)
     return shown, f"{rest:,} more kinds of findings are in the page." if rest else ""
 
@@ -47,13 +47,13 @@ def render_markdown(fleet: Fleet) -> str:
     shown, rest = _findings(fleet)
     rows = [
         (
-            f"{GLYPHS[one.level]} {one.level}",
-            CHECKS[one.check].short,
-            plain(one.hosts[0]) + (f" and {len(one.hosts) - 1:,} more" if len(one.hosts) > 1 else ""),
-            plain(f"{one.example.where}: {one.example.found}{one.others}"),
-            plain(todo(one.example)),
+            f"{GLYPHS[group.level]} {group.level}",
+            CHECKS[group.check].short,
+            plain(group.hosts[0]) + (f" and {len(group.hosts) - 1:,} more" if len(group.hosts) > 1 else ""),
+            plain(f"{group.example.where}: {group.example.found}{group.others}"),
+            plain(todo(group.example)),
         )
-        for one in shown
+        for group in shown
     ]
     lines += _table(("Level", "Check", "Hosts", "What was found", "What to do"), rows) if rows else ["No findings."]
     lines += ["", rest] if rest else []
@@ -68,7 +68,7 @@ def render_markdown(fleet: Fleet) -> str:
 
 def render_json(fleet: Fleet) -> str:
     """What was found, for programs."""
-    found = {
+    report = {
         "format": FORMAT,
         "title": fleet.title,
         "time": fleet.time,
@@ -83,17 +83,21 @@ def render_json(fleet: Fleet) -> str:
                 "time": host.time,
                 "level": host.level,
                 "levels": {check: host.levels.get(check, NONE) for check in fleet.checks},
-                "findings": [dict(one._asdict(), todo=todo(one)) for one in host.findings],
+                "findings": [dict(finding._asdict(), todo=todo(finding)) for finding in host.findings],
                 "drives": [
-                    {"name": one.name, "level": one.level, "used_percent": one.used, "days_left_at_least": one.days} for one in map(drive_of, host.drives)
+                    {"name": drive.name, "level": drive.level, "used_percent": drive.used, "days_left_at_least": drive.days}
+                    for drive in map(drive_of, host.drives)
                 ],
-                "measured": [{"measure": one.measure, "of": one.of, "level": one.level, "reasons": list(one.reasons)} for one in host.measured],
+                "measured": [
+                    {"measure": measurement.measure, "of": measurement.of, "level": measurement.level, "reasons": list(measurement.reasons)}
+                    for measurement in host.measured
+                ],
                 "conditions": dict(host.conditions),
             }
             for host in fleet.hosts
         ],
     }
-    return json.dumps(found, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
+    return json.dumps(report, ensure_ascii=False, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
 
 def report_lines(fleet: Fleet) -> list[str]:
@@ -108,7 +112,7 @@ def report_lines(fleet: Fleet) -> list[str]:
         lines.append(f"{group.level}: {group.hosts[0]}{more}: {group.example.where}: {group.example.found}{group.others}. {todo(group.example)}")
     lines += [rest] if rest else []
     for host in fleet.hosts:
-        for one in host.steady:
-            drawn = sparkline(as_list(as_dict(one.get("series")).get("mib_s")))
-            lines += [f"{host.host} {words(one.get('device'))}, MiB/s: {drawn}"] if drawn else []
+        for run in host.steady:
+            drawn = sparkline(as_list(as_dict(run.get("series")).get("mib_s")))
+            lines += [f"{host.host} {words(run.get('device'))}, MiB/s: {drawn}"] if drawn else []
     return lines

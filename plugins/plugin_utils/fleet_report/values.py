@@ -28,7 +28,7 @@ def as_list(value: Any) -> list[Any]:
 
 def dicts(value: Any) -> list[Mapping[str, Any]]:
     """The mappings of a list."""
-    return [one for one in as_list(value) if isinstance(one, Mapping)]
+    return [member for member in as_list(value) if isinstance(member, Mapping)]
 
 
 def as_number(value: Any) -> float | None:
@@ -36,10 +36,10 @@ def as_number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
-        found = float(value)
+        numeric = float(value)
     except OverflowError:
         return None
-    return found if abs(found) < _LARGEST else None  # NaN compares as false
+    return numeric if abs(numeric) < _LARGEST else None  # NaN compares as false
 
 
 def words(value: Any) -> str:
@@ -74,20 +74,20 @@ def number(value: Any, digits: int = 3) -> str:
     """A number for people: at least *digits* digits, no more behind the point than that takes, thousands apart. The same on every machine."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**15:
         return f"{value:,}"
-    found = as_number(value)
-    if found is None:
+    numeric = as_number(value)
+    if numeric is None:
         return _no_number(value)
-    if found == 0:
+    if numeric == 0:
         return "0"
-    if abs(found) >= 1e15 or abs(found) < 1e-4:
-        return f"{found:.{digits - 1}e}"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(found))))
-    text = f"{found:,.{decimals}f}"
+    if abs(numeric) >= 1e15 or abs(numeric) < 1e-4:
+        return f"{numeric:.{digits - 1}e}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(numeric))))
+    text = f"{numeric:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _no_number(value: Any) -> str:
-    """What stands in the place of a number that is none."""
+    """What is shown in place of a value that is no finite number."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if isinstance(value, int) and not isinstance(value, bool):
@@ -97,14 +97,14 @@ def _no_number(value: Any) -> str:
 
 def percent(value: Any) -> str:
     """A number of percent."""
-    found = as_number(value)
-    return NOTHING if found is None else f"{number(found)} %"
+    share = as_number(value)
+    return NOTHING if share is None else f"{number(share)} %"
 
 
 def size(value: Any) -> str:
     """A number of bytes."""
-    found = as_number(value)
-    return NOTHING if found is None or not 0 <= found < 2**80 else human(int(found))
+    count = as_number(value)
+    return NOTHING if count is None or not 0 <= count < 2**80 else human(int(count))
 
 
 def interval(low: Any, high: Any, unit: str = "") -> str:
@@ -121,6 +121,6 @@ def interval(low: Any, high: Any, unit: str = "") -> str:
     return f"{text} {unit}".strip()
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def counted(count: int, noun: str, many: str = "") -> str:
     """A number of things: ``1 host``, ``1,000 hosts``."""
-    return f"{number(count)} {one if count == 1 else many or one + 's'}"
+    return f"{number(count)} {noun if count == 1 else many or noun + 's'}"

@@ -16,26 +16,36 @@ from plumblab.paths import Paths
 from .harness import Harness
 
 
-class Postgres:
-    """Debian's PostgreSQL with its cluster `main` below *place*."""
+class Database:
+    """A database of Debian's with its data below *place*, and what a client needs to commit rows to its table `acknowledged`."""
+
+    owner = unit = ""
+    client = ""  # reads statements, and answers each as soon as it is committed
+    insert = ""  # the statement that adds row %d; its answer is the number
+    load = ""  # works on other tables until it is ended
 
     def __init__(self, harness: Harness, place: str) -> None:
         self.harness, self.place = harness, place
-        self.version = harness.must("ls /usr/lib/postgresql").strip()
-        self.unit = f"postgresql@{self.version}-main.service"
 
     def create(self) -> None:
-        """Make the cluster and have systemd start it."""
-        self.harness.must(f"pg_createcluster --datadir {self.place}/main {self.version} main")
-        self.harness.must(f"systemctl start {self.unit}", 120)
+        """Make it, and have systemd start it, now and at boot."""
+        raise NotImplementedError
 
     def remove(self) -> None:
         """What is left of it outside its volume."""
-        self.harness.run(f"systemctl stop {self.unit}; rm -rf /etc/postgresql/{self.version} /etc/systemd/system/{self.unit}.d; systemctl daemon-reload; sync")
+        raise NotImplementedError
 
-    def sql(self, command: str, database: str = "postgres") -> str:
+    def sql(self, command: str) -> str:
         """The rows of a statement."""
-        return self.harness.must(f"cd /; runuser -u postgres -- psql -qAtX --command \"{command}\" {database}", 120).strip()
+        raise NotImplementedError
+
+    def ready(self) -> None:
+        """The table that the client keeps, and those that the load works on."""
+        self.sql("create table acknowledged (number integer primary key)")
+
+    def under_load(self) -> None:
+        """Have two others work on it for ten minutes."""
+        self.harness.must(f"systemd-run --quiet --uid={self.owner} --unit=lab-load {self.load}")
 
     def missing(self, acknowledged: int) -> list[int]:
         """The rows of a client that were acknowledged and are not there."""
@@ -43,15 +53,66 @@ class Postgres:
 
     def is_up(self, seconds: int = 120) -> bool:
         """Whether it answers, within so many seconds: it may have a log to replay."""
-        ask = f"cd /; until runuser -u postgres -- psql -qAtX --command 'select 1' > /dev/null 2>&1; do sleep 0.5; [ $SECONDS -lt {seconds} ] || exit 1; done"
+        ask = f"cd /; until echo 'select 1;' | {self.client} > /dev/null 2>&1; do sleep 0.5; [ $SECONDS -lt {seconds} ] || exit 1; done"
         return self.harness.run(ask, seconds + 60)[0] == 0
+
+
+class Postgres(Database):
+    """PostgreSQL with its cluster `main`. It answers a statement when it is committed (exec_simple_query())."""
+
+    owner = "postgres"
+    client = "runuser -u postgres -- stdbuf -oL psql -qAtX postgres"
+    insert = "insert into acknowledged values (%d) returning number;"
+    load = "pgbench --client 2 --time 600 postgres"
+
+    def __init__(self, harness: Harness, place: str) -> None:
+        super().__init__(harness, place)
+        self.version = harness.must("ls /usr/lib/postgresql").strip()
+        self.unit = f"postgresql@{self.version}-main.service"
+
+    def create(self) -> None:
+        self.harness.must(f"pg_createcluster --datadir {self.place}/main {self.version} main")
+        self.harness.must(f"systemctl start {self.unit}", 120)
+
+    def ready(self) -> None:
+        super().ready()
+        self.harness.must("cd /; runuser -u postgres -- pgbench --initialize --quiet --scale 1 postgres", 300)
+
+    def remove(self) -> None:
+        self.harness.run(f"systemctl stop {self.unit}; rm -rf /etc/postgresql/{self.version} /etc/systemd/system/{self.unit}.d; systemctl daemon-reload; sync")
+
+    def sql(self, command: str) -> str:
+        return self.harness.must(f"cd /; runuser -u postgres -- psql -qAtX --command \"{command}\" postgres", 120).strip()
+
+
+class MariaDB(Database):
+    """MariaDB with InnoDB's defaults: a commit is in the log, and the log is synchronised."""
+
+    owner, unit = "mysql", "mariadb.service"
+    client = "mariadb --batch --skip-column-names --unbuffered lab"
+    insert = "insert into acknowledged values (%d); select %d;"
+    load = "mariadb-slap --create-schema=slap --auto-generate-sql --auto-generate-sql-load-type=update --concurrency=2 --number-of-queries=10000000"
+    settings = "/etc/mysql/mariadb.conf.d/99-plumbline-lab.cnf"
+
+    def create(self) -> None:
+        self.harness.must(f"printf '[mysqld]\\ndatadir = {self.place}/mysql\\n' > {self.settings}")
+        self.harness.must(f"mariadb-install-db --user=mysql --datadir={self.place}/mysql > /dev/null 2>&1", 300)
+        self.harness.must(f"systemctl enable --quiet {self.unit}; systemctl start {self.unit}", 300)
+        self.harness.must("mariadb --execute 'create database lab'")
+
+    def remove(self) -> None:
+        files = f"{self.settings} /etc/systemd/system/{self.unit}.d"
+        self.harness.run(f"systemctl disable --quiet --now {self.unit}; rm -rf {files}; systemctl daemon-reload; sync")
+
+    def sql(self, command: str) -> str:
+        return self.harness.must(f'mariadb --batch --skip-column-names --execute "{command}" lab', 120).strip()
 
 
 class Acknowledged:
     """A client that commits one row after another, and when each acknowledgement of a commit arrived here, outside the machine."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
+    def __init__(self, process: subprocess.Popen[str], insert: str) -> None:
+        self.process, self._insert = process, insert
         self.sent = 0
         self._arrived: list[float] = []
         self._enough = threading.Event()
@@ -78,7 +139,7 @@ class Acknowledged:
             self._arrived.append(time.monotonic())
 
     def _write(self) -> None:
-        """psql reads the next statement when the one before is committed. The pipe holds some, the machine has at most a few of them."""
+        """The client reads the next statement when the one before is committed. The pipe holds some, the machine has at most a few of them."""
         assert self.process.stdin is not None
         try:
             while not self._enough.is_set():
@@ -86,7 +147,7 @@ class Acknowledged:
                     time.sleep(0.005)
                     continue
                 self.sent += 1
-                self.process.stdin.write(f"insert into acknowledged values ({self.sent}) returning number;\n")
+                self.process.stdin.write(self._insert.replace("%d", str(self.sent)) + "\n")
                 self.process.stdin.flush()
             self.process.stdin.close()
         except (BrokenPipeError, ValueError):
@@ -108,26 +169,26 @@ class Acknowledged:
 
 
 @contextmanager
-def committing(paths: Paths) -> Iterator[Acknowledged]:
-    """A client at work, each statement a transaction of its own. PostgreSQL answers a statement when it is committed (exec_simple_query())."""
-    words = [*guest.ssh_words(paths), "cd /; exec runuser -u postgres -- stdbuf -oL psql -qAtX postgres"]
+def committing(paths: Paths, database: Database) -> Iterator[Acknowledged]:
+    """A client at work, each statement a transaction of its own."""
+    words = [*guest.ssh_words(paths), f"cd /; exec {database.client}"]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
     try:
-        yield Acknowledged(process)
+        yield Acknowledged(process, database.insert)
     finally:
         process.kill()
         process.wait(timeout=20)
 
 
 @contextmanager
-def under_commits(paths: Paths, postgres: Postgres) -> Iterator[Acknowledged]:
+def under_commits(paths: Paths, database: Database) -> Iterator[Acknowledged]:
     """What is done within is done while a client commits to a table of its own; it has ended in order afterwards.
 
     What to ask it then: `last`, `longest_ms()`, and of the database `missing(client.last)`.
     """
-    postgres.sql("drop table if exists acknowledged")
-    postgres.sql("create table acknowledged (number integer primary key)")
-    with committing(paths) as client:
+    database.sql("drop table if exists acknowledged")
+    database.sql("create table acknowledged (number integer primary key)")
+    with committing(paths, database) as client:
         client.wait_for(1)
         yield client
         client.end()

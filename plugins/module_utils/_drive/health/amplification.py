@@ -21,7 +21,7 @@ COUNTERS = tuple(name for pair in _PAIRS for name in pair[:2])
 
 
 class Amplification(NamedTuple):
-    """Written to the flash by written by the host, and between what it lies, since counters have units."""
+    """Bytes written to the flash divided by bytes written by the host, and its bounds, since counters have units."""
 
     value: float
     low: float

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a drive says of its health, whoever was asked. Pure data: None means that it was not said."""
+"""What a drive reports of its health, by whichever tool. Pure data: None means that it was not reported."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ class Source(NamedTuple):
         return "member" if self.member and self.member != "storcli" else self.member
 
 
-def same_drive(one: Tuple[Source, Health], other: Tuple[Source, Health]) -> bool:
+def same_drive(drive: Tuple[Source, Health], other: Tuple[Source, Health]) -> bool:
     """Whether two readings are of one drive: by WWN, else by serial.
 
     A serial joins only readings by different ways: controllers exist that give all of their drives one serial, and two disks that the kernel shows
     are two.
     """
-    (source, first), (other_source, second) = one, other
+    (source, first), (other_source, second) = drive, other
     if first.volume or second.volume:
         return False
     if wwid_of(first.wwn) and wwid_of(second.wwn):

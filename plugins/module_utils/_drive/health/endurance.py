@@ -34,16 +34,16 @@ def hours_of(drive: Health) -> Optional[int]:
 
 def project(drive: Health, now: int, history: Sequence[Reading] = (), rated_bytes: int = 0) -> Optional[Projection]:
     """The earlier end of the two that are known: by the percentage used, and by the bytes that the drive is rated for. None where neither is known."""
-    found = [one for one in (_by_wear(drive, now, history), _by_writes(drive, now, history, rated_bytes)) if one]
-    if not found:
+    projections = [projection for projection in (_by_wear(drive, now, history), _by_writes(drive, now, history, rated_bytes)) if projection]
+    if not projections:
         return None
-    ends = [one.days_max for one in found if one.days_max is not None]
-    first = min(found, key=lambda one: one.days_min)
+    ends = [projection.days_max for projection in projections if projection.days_max is not None]
+    first = min(projections, key=lambda projection: projection.days_min)
     return first._replace(days_max=min(ends) if ends else None)
 
 
 def _since(now: int, history: Sequence[Reading]) -> Optional[Reading]:
-    return next((one for one in history if now - one.when >= SPAN_SECONDS), None)
+    return next((reading for reading in history if now - reading.when >= SPAN_SECONDS), None)
 
 
 def _by_wear(drive: Health, now: int, history: Sequence[Reading]) -> Optional[Projection]:

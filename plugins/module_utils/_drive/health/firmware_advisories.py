@@ -42,9 +42,9 @@ ADVISORIES: Tuple[Advisory, ...] = (
 
 def advisory_of(drive: Health, more: Sequence[Advisory] = ()) -> Optional[Advisory]:
     """The advisory that concerns a drive. Firmware of another line than the fix's (other letters before the last character) is not compared."""
-    for one in (*more, *ADVISORIES):
-        fits = any(fnmatch.fnmatchcase(drive.model.upper(), "*%s*" % model.upper()) for model in one.models)
-        same_line = len(drive.firmware) == len(one.fixed_in) and drive.firmware[:-1] == one.fixed_in[:-1]
-        if fits and (not drive.firmware or (same_line and drive.firmware < one.fixed_in)):
-            return one
+    for advisory in (*more, *ADVISORIES):
+        fits = any(fnmatch.fnmatchcase(drive.model.upper(), "*%s*" % model.upper()) for model in advisory.models)
+        same_line = len(drive.firmware) == len(advisory.fixed_in) and drive.firmware[:-1] == advisory.fixed_in[:-1]
+        if fits and (not drive.firmware or (same_line and drive.firmware < advisory.fixed_in)):
+            return advisory
     return None

@@ -51,7 +51,7 @@ AUDIT_OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 class HealthReading(NamedTuple):
-    """What a reading came to. *changed*: something of it was kept, or would be in check mode."""
+    """The result of a reading. *changed*: something of it was kept, or would be in check mode."""
 
     result: Dict[str, Any]
     warnings: List[str]
@@ -59,19 +59,19 @@ class HealthReading(NamedTuple):
 
 
 def read_options(params: Mapping[str, Any], now: int) -> Known:
-    """What the caller knows of the drives beside their words. Raises PlumblineError for a number that is out of range."""
+    """What the caller knows of the drives beyond what they report. Raises PlumblineError for a number that is out of range."""
     if not 1 <= params["timeout"] <= 600:
         raise PlumblineError("timeout: %d; wanted 1 to 600 seconds" % params["timeout"])
-    for one in params["members"]:
-        if not one["path"].startswith("/dev/"):
-            raise PlumblineError("members: path '%s'; wanted a node below /dev" % one["path"])
-    for one in params["endurance"]:
-        if not 0 < one["terabytes_written"] < 10**9:
-            raise PlumblineError("endurance: terabytes_written of %s is %d; wanted more than 0" % (one["model"], one["terabytes_written"]))
+    for member in params["members"]:
+        if not member["path"].startswith("/dev/"):
+            raise PlumblineError("members: path '%s'; wanted a node below /dev" % member["path"])
+    for entry in params["endurance"]:
+        if not 0 < entry["terabytes_written"] < 10**9:
+            raise PlumblineError("endurance: terabytes_written of %s is %d; wanted more than 0" % (entry["model"], entry["terabytes_written"]))
     return Known(
         now=now,
-        rated=[(one["model"], one["terabytes_written"] * 10**12) for one in params["endurance"]],
-        advisories=[Advisory(tuple(one["models"]), one["fixed_in"], one["limit_hours"], one["text"]) for one in params["advisories"]],
+        rated=[(entry["model"], entry["terabytes_written"] * 10**12) for entry in params["endurance"]],
+        advisories=[Advisory(tuple(entry["models"]), entry["fixed_in"], entry["limit_hours"], entry["text"]) for entry in params["advisories"]],
         left_out=read_left_out(params["leave_out"]),
     )
 
@@ -80,16 +80,16 @@ def read_health(
     means: DriveMeans, nodes: Sequence[Node], params: Mapping[str, Any], known: Known, everything: bool, keep: bool, check_mode: bool = False
 ) -> HealthReading:
     """Read these disks and *params*' members. *everything*: look behind controllers as well; *keep*: the reading, unless another run holds the host."""
-    members = [Member(one["path"], one["type"]) for one in params["members"]]
+    members = [Member(member["path"], member["type"]) for member in params["members"]]
     drives, unfit = read_other_drives(means, nodes, members, everything, known.left_out)
     known = known._replace(unfit=unfit if everything else ())  # of some of the drives only, each entry may be of another one
     same = identified(drives)
     compared = {key: compare_readings(health, load_readings(key), known.now) for key, health in same.items()}
-    result = health_result(drives, known._replace(histories={key: one.readings for key, one in compared.items()}))
-    warnings = ["the baseline of %s: %s" % (key, one.warning) for key, one in compared.items() if one.warning]
+    result = health_result(drives, known._replace(histories={key: comparison.readings for key, comparison in compared.items()}))
+    warnings = ["the baseline of %s: %s" % (key, comparison.warning) for key, comparison in compared.items() if comparison.warning]
     if not keep or means.why_not:
         return HealthReading(result, warnings, False)
-    due = [key for key, one in compared.items() if one.due]
+    due = [key for key, comparison in compared.items() if comparison.due]
     before = load_last()
     after = update_last(before, last_readings(result, {node.name: node.identity.key for node in nodes}, known.now), known.now)
     if not check_mode:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a drive's own account of its health comes to. Pure.
+"""The verdict on a drive's health, from what the drive itself reports. Pure.
 
 ``failing`` is about the drive, a finding's level about whoever wants to build on it: wear alone never makes a drive fail. The drive's verdict
 outranks every rule here. Growth is what a fault is known by: a count that stands still was paid for long ago.
@@ -48,7 +48,7 @@ class Problem(NamedTuple):
 
 
 class HealthVerdict(NamedTuple):
-    """What one drive comes to. *failing* None: it did not say, or was not read."""
+    """The verdict on one drive. *failing* None: it does not report that, or was not read."""
 
     failing: Optional[bool]
     level: str
@@ -59,7 +59,10 @@ class HealthVerdict(NamedTuple):
 
     def findings(self, name: str) -> List[Dict[str, object]]:
         """In the shape that all findings have, with the rule's name."""
-        return [dict(Finding(one.level, "drive", name, one.found, one.wanted, one.rule).as_dict(), failing=one.failing) for one in self.problems]
+        return [
+            dict(Finding(problem.level, "drive", name, problem.found, problem.wanted, problem.rule).as_dict(), failing=problem.failing)
+            for problem in self.problems
+        ]
 
 
 class Case(NamedTuple):
@@ -84,22 +87,22 @@ def judge_health(drive: Health, now: int, use: DriveUse = NO_USE, history: Seque
     if not drive.read:
         level = INFO if drive.volume and use.members_read else WARNING
         return HealthVerdict(None, level, (Problem("unread", level, drive.fault, "a drive that can be asked"),), None, {}, {})
-    old = [one for one in history if now - one.when >= SPAN_SECONDS]
+    old = [reading for reading in history if now - reading.when >= SPAN_SECONDS]
     growth = _grown(drive, history[0]) if history else {}
     recent = _grown(drive, old[-1]) if old else growth
     case = Case(drive, use, growth, recent, bool(history), project(drive, now, history, use.rated_bytes), advisories)
     problems = [problem for rule in RULES for problem in rule(case)]
-    failing = True if any(one.failing for one in problems) else _said_healthy(drive)
-    if failing is None and not any(one.level in (WARNING, ERROR) for one in problems):
+    failing = True if any(problem.failing for problem in problems) else _said_healthy(drive)
+    if failing is None and not any(problem.level in (WARNING, ERROR) for problem in problems):
         problems.append(Problem("no_verdict", INFO if drive.virtual else WARNING, "the drive gives no verdict on itself", "one"))
-    problems.sort(key=lambda one: LEVELS.index(one.level))
-    return HealthVerdict(failing, worst_level([one.level for one in problems]), tuple(problems), case.projection, growth, recent)
+    problems.sort(key=lambda problem: LEVELS.index(problem.level))
+    return HealthVerdict(failing, worst_level([problem.level for problem in problems]), tuple(problems), case.projection, growth, recent)
 
 
 def virtual_problem(makers: Sequence[str]) -> Problem:
-    """What is said of virtual disks whose health cannot be read: once for all of a host."""
-    found = "virtual (%s): it has no health of its own" % ", ".join(sorted(set(makers)))
-    return Problem("not_applicable", INFO, found, "nothing here; the drives behind it are read on the hypervisor, or by the cloud's provider")
+    """The finding on virtual disks whose health cannot be read: once for all of a host."""
+    text = "virtual (%s): it has no health of its own" % ", ".join(sorted(set(makers)))
+    return Problem("not_applicable", INFO, text, "nothing here; the drives behind it are read on the hypervisor, or by the cloud's provider")
 
 
 def _grown(drive: Health, then: Reading) -> Dict[str, int]:
@@ -107,7 +110,7 @@ def _grown(drive: Health, then: Reading) -> Dict[str, int]:
 
 
 def _said_healthy(drive: Health) -> Optional[bool]:
-    """False where the drive itself said that it does not fail; else None."""
+    """False where the drive itself reports that it does not fail; else None."""
     if drive.protocol == "eMMC":
         return False if drive.pre_eol in (1, 2) and any(drive.life) and max(drive.life) <= 10 else None
     if drive.critical_warning is not None:
@@ -154,8 +157,8 @@ def _critical_warning(case: Case) -> Iterator[Problem]:
     for bit, (name, level, failing, words) in enumerate(_WARNING_BITS):
         if (case.drive.critical_warning or 0) & 1 << bit:
             if 1 << bit == _UNRELIABLE and _only_worn(case.drive):
-                found = "the rated endurance is used up, and critical warning bit %d says so: its spare is whole, and there is no media error" % bit
-                yield Problem("worn_out", _worn_level(case), found, _PLAN_IT)
+                text = "the rated endurance is used up, and critical warning bit %d says so: its spare is whole, and there is no media error" % bit
+                yield Problem("worn_out", _worn_level(case), text, _PLAN_IT)
             else:
                 yield Problem(name, _grave(case, name, level), "critical warning bit %d: %s" % (bit, words), "no warning", failing)
 
@@ -172,8 +175,8 @@ def _exception(case: Case) -> Iterator[Problem]:
     if code:
         (name, level, failing, words), *_others = [row[1:] for row in _EXCEPTIONS if code.startswith(row[0])]
         level = _worn_level(case) if name == "worn_out" else _grave(case, name, level)
-        wanted = _REPLACE if failing else _PLAN_IT if name == "worn_out" else "no warning"
-        yield Problem(name, level, "it reports %s%s" % (words, "" if code == "alert" else " (asc %s, ascq %s)" % (code[:2], code[2:])), wanted, failing)
+        remedy = _REPLACE if failing else _PLAN_IT if name == "worn_out" else "no warning"
+        yield Problem(name, level, "it reports %s%s" % (words, "" if code == "alert" else " (asc %s, ascq %s)" % (code[:2], code[2:])), remedy, failing)
 
 
 def _grave(case: Case, name: str, level: str) -> str:
@@ -191,7 +194,8 @@ def _spare(case: Case) -> Iterator[Problem]:
 
 
 def _attributes_now(case: Case) -> Iterator[Problem]:
-    names = ["%d %s (%d, threshold %d)" % (one.id, one.name, one.value, one.thresh) for one in case.drive.attributes if one.prefail and one.failing]
+    failing = [attribute for attribute in case.drive.attributes if attribute.prefail and attribute.failing]
+    names = ["%d %s (%d, threshold %d)" % (attribute.id, attribute.name, attribute.value, attribute.thresh) for attribute in failing]
     if names or case.drive.exit_bits & smartctl.PREFAIL:
         yield Problem("attribute", ERROR, "a pre-failure attribute is at its threshold: %s" % (", ".join(names) or "smartctl says so"), _REPLACE, True)
 
@@ -224,11 +228,11 @@ def _self_test(case: Case) -> Iterator[Problem]:
 
 
 def _firmware(case: Case) -> Iterator[Problem]:
-    one, hours = advisory_of(case.drive, case.advisories), hours_of(case.drive)
-    if one:
-        near = hours is not None and hours >= one.limit_hours - NEAR_HOURS
-        found = "firmware %s, %s power-on hours; %s" % (case.drive.firmware or "unknown", "unknown" if hours is None else hours, one.text)
-        yield Problem("firmware", ERROR if near else WARNING, found, "firmware %s or newer" % one.fixed_in)
+    advisory, hours = advisory_of(case.drive, case.advisories), hours_of(case.drive)
+    if advisory:
+        near = hours is not None and hours >= advisory.limit_hours - NEAR_HOURS
+        text = "firmware %s, %s power-on hours; %s" % (case.drive.firmware or "unknown", "unknown" if hours is None else hours, advisory.text)
+        yield Problem("firmware", ERROR if near else WARNING, text, "firmware %s or newer" % advisory.fixed_in)
 
 
 def _wear(case: Case) -> Iterator[Problem]:
@@ -237,15 +241,16 @@ def _wear(case: Case) -> Iterator[Problem]:
         level = _worn_level(case) if used >= _WEAR_END else WARNING
         yield Problem("wear", level, "%d %% of the rated endurance is used" % used, "less than %d %%; order a replacement" % _WEAR_WARN)
     if case.drive.wear_doubt:
-        found = "how worn it is cannot be told: %s, and one contradicts the other" % case.drive.wear_doubt
-        yield Problem("wear_unclear", INFO, found, "what the vendor's own tool says")
+        text = "how worn it is cannot be told: %s, and one contradicts the other" % case.drive.wear_doubt
+        yield Problem("wear_unclear", INFO, text, "what the vendor's own tool says")
 
 
 def _days(case: Case) -> Iterator[Problem]:
-    one = case.projection
-    if one and one.days_min < _DAYS_WARN:
-        upper = "" if one.days_max is None else " and at most %d" % one.days_max
-        yield Problem("endurance", WARNING, "the rated endurance lasts at least %d%s days more, by its %s" % (one.days_min, upper, one.basis), "a year")
+    projection = case.projection
+    if projection and projection.days_min < _DAYS_WARN:
+        upper = "" if projection.days_max is None else " and at most %d" % projection.days_max
+        text = "the rated endurance lasts at least %d%s days more, by its %s" % (projection.days_min, upper, projection.basis)
+        yield Problem("endurance", WARNING, text, "a year")
 
 
 def _temperature(case: Case) -> Iterator[Problem]:
@@ -265,10 +270,10 @@ _GROWING = {
 
 
 def _growing(case: Case) -> Iterator[Problem]:
-    for name, (words, wanted) in _GROWING.items():
+    for name, (words, remedy) in _GROWING.items():
         if case.recent.get(name, 0) > 0:
-            found = "%d %s, %d of them new" % (case.drive.counters[name], words, case.recent[name])
-            yield Problem(name, WARNING, found if case.drive.named else found + _GUESSED, wanted)
+            text = "%d %s, %d of them new" % (case.drive.counters[name], words, case.recent[name])
+            yield Problem(name, WARNING, text if case.drive.named else text + _GUESSED, remedy)
 
 
 def _exit_bits(case: Case) -> Iterator[Problem]:
@@ -292,8 +297,8 @@ def _unsafe_shutdowns(case: Case) -> Iterator[Problem]:
 
 def _hours(case: Case) -> Iterator[Problem]:
     if "power_on_hours" in case.drive.counters and hours_of(case.drive) is None:
-        found = "%(power_on_hours)d power-on hours beside %(busy_minutes)d busy minutes" % case.drive.counters
-        yield Problem("hours", INFO, found, "hours that can be believed; no rate is computed from them")
+        text = "%(power_on_hours)d power-on hours beside %(busy_minutes)d busy minutes" % case.drive.counters
+        yield Problem("hours", INFO, text, "hours that can be believed; no rate is computed from them")
 
 
 def _identity(case: Case) -> Iterator[Problem]:
@@ -315,8 +320,8 @@ def _emmc(case: Case) -> Iterator[Problem]:
 def _member_link(case: Case) -> Iterator[Problem]:
     speed, most = case.drive.link_speed, case.drive.link_most
     if case.use.member and speed and most and speed < most:
-        found = "its link to the controller has %.1f Gb/s, and the drive can do %.1f" % (speed / 1000, most / 1000)
-        yield Problem("link", WARNING, found, "%.1f Gb/s: look at slot, backplane and cable, and at what the controller's port can do" % (most / 1000))
+        text = "its link to the controller has %.1f Gb/s, and the drive can do %.1f" % (speed / 1000, most / 1000)
+        yield Problem("link", WARNING, text, "%.1f Gb/s: look at slot, backplane and cable, and at what the controller's port can do" % (most / 1000))
 
 
 RULES: Tuple[Callable[[Case], Iterator[Problem]], ...] = (
@@ -343,8 +348,8 @@ RULES: Tuple[Callable[[Case], Iterator[Problem]], ...] = (
 
 def mixed_firmware(drives: Sequence[Health]) -> Optional[Problem]:
     """What is wrong with a stripe whose drives of one model have several firmwares."""
-    for model in sorted({one.model for one in drives if one.model}):
-        found = sorted({one.firmware for one in drives if one.model == model and one.firmware})
-        if len(found) > 1:
-            return Problem("mixed_firmware", WARNING, "its drives of the model %s have firmware %s" % (model, ", ".join(found)), "one firmware in a stripe")
+    for model in sorted({drive.model for drive in drives if drive.model}):
+        versions = sorted({drive.firmware for drive in drives if drive.model == model and drive.firmware})
+        if len(versions) > 1:
+            return Problem("mixed_firmware", WARNING, "its drives of the model %s have firmware %s" % (model, ", ".join(versions)), "one firmware in a stripe")
     return None

@@ -14,11 +14,11 @@ PATH = "/var/lib/plumbline/health/last.json"
 
 def parse_last(raw: Any) -> Dict[str, LastReading]:
     """What the file holds, by the identity of a disk. An entry that is no reading is passed over."""
-    found = {}
-    for key, one in raw.items() if isinstance(raw, dict) else ():
-        if isinstance(one, dict) and _is_time(one.get("when")) and one.get("level") in LEVELS and isinstance(one.get("findings"), list):
-            found[key] = LastReading(one["when"], one["level"], tuple(text for text in one["findings"] if isinstance(text, str)))
-    return found
+    readings = {}
+    for key, entry in raw.items() if isinstance(raw, dict) else ():
+        if isinstance(entry, dict) and _is_time(entry.get("when")) and entry.get("level") in LEVELS and isinstance(entry.get("findings"), list):
+            readings[key] = LastReading(entry["when"], entry["level"], tuple(text for text in entry["findings"] if isinstance(text, str)))
+    return readings
 
 
 def _is_time(value: Any) -> bool:
@@ -31,15 +31,15 @@ def load_last() -> Dict[str, LastReading]:
 
 def update_last(last: Mapping[str, LastReading], new: Mapping[str, LastReading], now: int) -> Dict[str, LastReading]:
     """What is to be kept after a reading. An entry is made anew when it is a day old or it says another thing, and goes when it is old. Pure."""
-    kept = {key: one for key, one in last.items() if 0 <= now - one.when < VALID_SECONDS}
-    return {**kept, **{key: one for key, one in new.items() if key not in kept or _differ(kept[key], one)}}
+    kept = {key: reading for key, reading in last.items() if 0 <= now - reading.when < VALID_SECONDS}
+    return {**kept, **{key: reading for key, reading in new.items() if key not in kept or _differ(kept[key], reading)}}
 
 
-def _differ(one: LastReading, other: LastReading) -> bool:
-    """By the level; the figures of warnings change all the time. At the level info only that a drive is left out is kept in words."""
-    return one.level != other.level or (one.level == INFO and one.findings != other.findings)
+def _differ(reading: LastReading, other: LastReading) -> bool:
+    """Whether the levels differ; the figures of warnings change all the time. At the level info the only finding that is kept is of a drive left out."""
+    return reading.level != other.level or (reading.level == INFO and reading.findings != other.findings)
 
 
 def save_last(last: Mapping[str, LastReading]) -> None:
     """Raises PlumblineError where that is not possible."""
-    write_json(PATH, {key: one._asdict() for key, one in last.items()}, "the last reading of the drives")
+    write_json(PATH, {key: reading._asdict() for key, reading in last.items()}, "the last reading of the drives")

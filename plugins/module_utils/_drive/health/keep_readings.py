@@ -26,7 +26,7 @@ _RISING = (
 
 
 class Kept(NamedTuple):
-    """The readings that a drive is compared with. *due*: this one is to be kept; *warning*: why a new baseline begins."""
+    """The readings that a drive is compared with. *due*: this one must be kept; *warning*: why a new baseline begins."""
 
     readings: Tuple[Reading, ...]
     due: bool
@@ -45,12 +45,12 @@ def path_of_drive(key: str) -> str:
 
 def parse_readings(text: str) -> Tuple[Reading, ...]:
     """The lines of a file, the oldest first. A line that is no reading is passed over."""
-    found: List[Reading] = []
+    readings: List[Reading] = []
     for line in text.splitlines():
-        one = _reading(line)
-        if one and (not found or one.when > found[-1].when):
-            found.append(one)
-    return tuple(found)
+        reading = _reading(line)
+        if reading and (not readings or reading.when > readings[-1].when):
+            readings.append(reading)
+    return tuple(readings)
 
 
 def _reading(line: str) -> Optional[Reading]:
@@ -99,6 +99,6 @@ def save_reading(key: str, kept: Sequence[Reading], drive: Health, now: int) -> 
     path = path_of_drive(key)
     try:
         make_private(DIRECTORY)
-        replace_file(path, "".join(json.dumps(one._asdict(), sort_keys=True) + "\n" for one in readings), mode=0o600)
+        replace_file(path, "".join(json.dumps(reading._asdict(), sort_keys=True) + "\n" for reading in readings), mode=0o600)
     except OSError as fault:
         raise PlumblineError("the reading could not be kept in %s: %s" % (path, fault.strerror or fault)) from fault

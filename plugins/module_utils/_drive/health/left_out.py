@@ -28,7 +28,7 @@ class LeftOut(NamedTuple):
         return "device %s" % self.device if self.device else "serial %s" % self.serial if self.serial else "model %s" % self.model
 
     def fits(self, paths: Sequence[str], serial: str, model: str) -> bool:
-        """Whether it is of a drive. *paths*: its links of udev's."""
+        """Whether the entry fits a drive. *paths*: the drive's links that udev made."""
         if self.device:
             return self.device in paths
         return serial == self.serial if self.serial else bool(model) and fnmatch.fnmatchcase(model, self.model)
@@ -36,20 +36,20 @@ class LeftOut(NamedTuple):
 
 def read_left_out(entries: Sequence[Mapping[str, Any]]) -> List[LeftOut]:
     """The option as it was given. Raises PlumblineError naming the first entry that is wrong."""
-    return [_entry(one, "leave_out[%d]" % number) for number, one in enumerate(entries)]
+    return [_entry(entry, "leave_out[%d]" % number) for number, entry in enumerate(entries)]
 
 
-def _entry(one: Mapping[str, Any], where: str) -> LeftOut:
-    given = [name for name in _BY if (one.get(name) or "").strip()]
+def _entry(entry: Mapping[str, Any], where: str) -> LeftOut:
+    given = [name for name in _BY if (entry.get(name) or "").strip()]
     if len(given) != 1:
         raise PlumblineError("%s: found %s; wanted one of %s" % (where, " and ".join(given) or "no drive", ", ".join(_BY)))
-    reason = " ".join((one.get("reason") or "").split())
+    reason = " ".join((entry.get("reason") or "").split())
     if not reason:
         raise PlumblineError("%s: it has no reason; wanted why the drive is left out, in words, because every report shows that" % where)
-    device = (one.get("device") or "").strip()
+    device = (entry.get("device") or "").strip()
     if device and not device.startswith("/"):
         device = "%s/%s" % (LINKS[0], device)
     if device and not device.startswith(tuple(home + "/" for home in LINKS)):
         words = "%s.device: '%s' can be another drive after the next boot; wanted a name below %s, or serial or model"
         raise PlumblineError(words % (where, device, " or ".join(LINKS)))
-    return LeftOut(device, (one.get("serial") or "").strip(), (one.get("model") or "").strip(), reason)
+    return LeftOut(device, (entry.get("serial") or "").strip(), (entry.get("model") or "").strip(), reason)

@@ -28,7 +28,7 @@ _COUNTERS = (
 
 
 def said_wear(spare: Optional[int], threshold: Optional[int], used: Optional[int]) -> Tuple[Optional[int], Optional[int], Optional[int]]:
-    """(spare, its threshold, percent used), without what was never said.
+    """(spare, its threshold, percent used), without what is never reported.
 
     A drive has spare blocks above a threshold; where both are 0, as in the log of an emulated one, it has no figures of them, and its endurance of 0 is
     none either.

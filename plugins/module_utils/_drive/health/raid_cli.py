@@ -27,16 +27,16 @@ def parse_drives(text: str) -> List[Tuple[Source, Health]]:
         controllers = json.loads(text)["Controllers"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return []
-    found = []
-    for one in controllers if isinstance(controllers, list) else []:
-        data = _members(_members(one).get("Response Data"))
+    drives = []
+    for controller in controllers if isinstance(controllers, list) else []:
+        data = _members(_members(controller).get("Response Data"))
         for title, drive in data.items():
             name = _DETAILED.fullmatch(str(title))
             if name and isinstance(drive, dict):
                 rows = data.get("Drive " + name.group(1))
                 row = _members(rows[0]) if isinstance(rows, list) and rows else {}
-                found.append((Source(name.group(1), member="storcli"), _drive(name.group(1), row, drive)))
-    return found
+                drives.append((Source(name.group(1), member="storcli"), _drive(name.group(1), row, drive)))
+    return drives
 
 
 def _members(value: Any) -> Mapping[str, Any]:
@@ -73,8 +73,8 @@ def _drive(name: str, row: Mapping[str, Any], drive: Mapping[str, Any]) -> Healt
 
 def _speed(text: str) -> Optional[int]:
     """Mb/s of ``6.0Gb/s``."""
-    found = _GIGABITS.fullmatch(text)
-    return round(float(found.group(1)) * 1000) or None if found else None
+    match = _GIGABITS.fullmatch(text)
+    return round(float(match.group(1)) * 1000) or None if match else None
 
 
 def _is_count(value: Any) -> bool:

@@ -66,8 +66,8 @@ def read_drives(means: DriveMeans, nodes: Sequence[Node], members: Sequence[Memb
     A drive that cannot be read is there with its fault.
     """
     groups = _by_device(nodes)
-    found = _without_smartctl(means, groups, members) if _no_smartctl(means) else _with_smartctl(means, groups, members, everything)
-    return _merged([(source, _named(health, groups.get(source.device, ()))) for source, health in found])
+    drives = _without_smartctl(means, groups, members) if _no_smartctl(means) else _with_smartctl(means, groups, members, everything)
+    return _merged([(source, _named(health, groups.get(source.device, ()))) for source, health in drives])
 
 
 def _no_smartctl(means: DriveMeans) -> str:
@@ -99,7 +99,7 @@ def _sources(groups: Mapping[str, Sequence[Node]]) -> List[Source]:
 
 
 def _without_smartctl(means: DriveMeans, groups: Mapping[str, Sequence[Node]], members: Sequence[Member]) -> List[Drive]:
-    unread = [(Source(one.path, member=one.type), _unasked(means)) for one in members]
+    unread = [(Source(member.path, member=member.type), _unasked(means)) for member in members]
     return [(source, _ask_kernel(source, groups[source.device][0], means)) for source in _sources(groups)] + unread
 
 
@@ -121,18 +121,18 @@ def _ask_kernel(source: Source, node: Node, means: DriveMeans) -> Health:
 def _with_smartctl(means: DriveMeans, groups: Mapping[str, Sequence[Node]], members: Sequence[Member], everything: bool) -> List[Drive]:
     sources = _sources(groups)
     emmc = [source for source in sources if source.names[0].startswith("mmcblk")]
-    asked = [source for source in sources if source not in emmc] + [Source(one.path, member=one.type) for one in members]
+    asked = [source for source in sources if source not in emmc] + [Source(member.path, member=member.type) for member in members]
     behind = _Controllers(means) if everything else None
-    answers = run_together([_command(means, one) for one in asked] + (behind.commands() if behind else []), means.seconds)
-    found = [(source, _ask_kernel(source, groups[source.device][0], means)) for source in emmc]
-    found += [(source, _health(means, answer)) for source, answer in zip(asked, answers)]
+    answers = run_together([_command(means, source) for source in asked] + (behind.commands() if behind else []), means.seconds)
+    drives = [(source, _ask_kernel(source, groups[source.device][0], means)) for source in emmc]
+    drives += [(source, _health(means, answer)) for source, answer in zip(asked, answers)]
     if behind:
-        found += behind.drives(answers[len(asked) :], {(source.device, source.member) for source in asked})
-    return found
+        drives += behind.drives(answers[len(asked) :], {(source.device, source.member) for source in asked})
+    return drives
 
 
-def _command(means: DriveMeans, one: Source) -> List[str]:
-    return [means.smartctl, "-x", "--json=c", *(["-d", one.member] if one.member else []), one.device]
+def _command(means: DriveMeans, source: Source) -> List[str]:
+    return [means.smartctl, "-x", "--json=c", *(["-d", source.member] if source.member else []), source.device]
 
 
 def _health(means: DriveMeans, answer: Optional[Tuple[int, str, str]]) -> Health:
@@ -162,29 +162,29 @@ class _Controllers:
         """The members that are not known yet. What the controller's tool says counts where smartctl read nothing of that drive."""
         texts = [answer[1] if answer else "" for answer in answers]
         members = parse_scan(texts[0]) if self._scan else ()
-        found = self._ask([Source(one.path, member=one.type) for one in members if (one.path, one.type) not in known])
+        drives = self._ask([Source(member.path, member=member.type) for member in members if (member.path, member.type) not in known])
         for node in read_controllers.raid_controllers("hpsa"):
-            found += self._ask_cciss(node)
-        return found + (parse_drives(texts[-1]) if self._tool else [])
+            drives += self._ask_cciss(node)
+        return drives + (parse_drives(texts[-1]) if self._tool else [])
 
     def _ask(self, asked: Sequence[Source]) -> List[Drive]:
-        answers = run_together([_command(self._means, one) for one in asked], self._means.seconds)
-        return [(one, _health(self._means, answer)) for one, answer in zip(asked, answers)]
+        answers = run_together([_command(self._means, source) for source in asked], self._means.seconds)
+        return [(source, _health(self._means, answer)) for source, answer in zip(asked, answers)]
 
     def _ask_cciss(self, node: str) -> List[Drive]:
         """A controller's drives have numbers from 0 on, with gaps; a number without a drive is one of which nothing is read."""
-        found: List[Drive] = []
+        drives: List[Drive] = []
         for first in range(0, _CCISS_END, _CCISS_STEP):
             asked = [Source(node, member="cciss,%d" % number) for number in range(first, first + _CCISS_STEP)]
-            there = [one for one in self._ask(asked) if not one[1].fault.startswith(READ_NOTHING)]
-            found += there
+            there = [drive for drive in self._ask(asked) if not drive[1].fault.startswith(READ_NOTHING)]
+            drives += there
             if not there:
                 break
-        return found
+        return drives
 
 
 def _named(health: Health, nodes: Sequence[Node]) -> Health:
-    """With what the kernel knows of the drive where it did not say itself. Several namespaces share no WWID."""
+    """With what the kernel knows of the drive where the drive does not report it. Several namespaces share no WWID."""
     if not nodes:
         return health
     identity = nodes[0].identity
@@ -199,14 +199,14 @@ def _named(health: Health, nodes: Sequence[Node]) -> Health:
     )
 
 
-def _merged(found: Sequence[Drive]) -> List[Drive]:
+def _merged(readings: Sequence[Drive]) -> List[Drive]:
     """One entry for each drive, by the reading that says more; the names of the others are added to it."""
     drives: List[Drive] = []
-    for one in sorted(found, key=lambda drive: not drive[1].read):
-        place = next((number for number, other in enumerate(drives) if same_drive(one, other)), None)
+    for reading in sorted(readings, key=lambda drive: not drive[1].read):
+        place = next((number for number, other in enumerate(drives) if same_drive(reading, other)), None)
         if place is None:
-            drives.append(one)
+            drives.append(reading)
         else:
             source, health = drives[place]
-            drives[place] = source._replace(names=(*source.names, *one[0].names), member=source.member or one[0].member), health
+            drives[place] = source._replace(names=(*source.names, *reading[0].names), member=source.member or reading[0].member), health
     return drives

@@ -24,27 +24,27 @@ class DrivesRead(NamedTuple):
 
 
 def read_other_drives(means: DriveMeans, nodes: Sequence[Node], members: Sequence[Member], everything: bool, entries: Sequence[LeftOut]) -> DrivesRead:
-    """read_drives() of all that are not left out. Behind a controller a drive says only when it is read who it is; it is left out of what is told."""
+    """read_drives() of all that are not left out. A drive behind a controller is identified only by reading it; it is left out of the report."""
     paths = {"%s/%s" % (home, link): name for home in LINKS for link, name in read_sysfs.read_links(home).items()} if entries else {}
 
     def entry_of(names: Sequence[str], serial: str, model: str) -> Optional[LeftOut]:
         own = [path for path, name in paths.items() if name in names]
-        return next((one for one in entries if one.fits(own, serial, model)), None)
+        return next((candidate for candidate in entries if candidate.fits(own, serial, model)), None)
 
-    found = {node.devno: entry_of([node.name], node.identity.serial, node.identity.model) for node in nodes}
-    used: List[LeftOut] = [one for one in found.values() if one]
+    entries_of = {node.devno: entry_of([node.name], node.identity.serial, node.identity.model) for node in nodes}
+    used: List[LeftOut] = [entry for entry in entries_of.values() if entry]
     out = [
         (source, _known(disks[0])._replace(left_out=entry.reason))
-        for source, disks in group_disks([node for node in nodes if found[node.devno]])
-        for entry in [found[disks[0].devno]]
+        for source, disks in group_disks([node for node in nodes if entries_of[node.devno]])
+        for entry in [entries_of[disks[0].devno]]
         if entry
     ]
     asked = []
-    for source, health in read_drives(means, [node for node in nodes if not found[node.devno]], members, everything):
+    for source, health in read_drives(means, [node for node in nodes if not entries_of[node.devno]], members, everything):
         entry = entry_of(source.names, health.serial, health.model)
         used += [entry] if entry else []
         asked.append((source, _silent(health)._replace(left_out=entry.reason) if entry else health))
-    return DrivesRead([*asked, *out], [one for one in entries if one not in used])
+    return DrivesRead([*asked, *out], [entry for entry in entries if entry not in used])
 
 
 def _known(node: Node) -> Health:
@@ -55,6 +55,6 @@ def _known(node: Node) -> Health:
 
 
 def _silent(health: Health) -> Health:
-    """Who the drive is, and nothing of its state."""
+    """The identity of the drive, and nothing of its state."""
     same = {name: getattr(health, name) for name in ("protocol", "model", "serial", "firmware", "wwn")}
     return Health(fault="it is left out", **same)

@@ -33,7 +33,7 @@ class StackDrives(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known beside the drives' words. *rated*: (pattern of a model, bytes that it may be written)."""
+    """What is known beyond what the drives report. *rated*: (pattern of a model, bytes that it may be written)."""
 
     now: int
     stacks: Sequence[StackDrives] = ()
@@ -48,14 +48,14 @@ def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict
     """``level``, ``findings``, ``drives`` and ``report``, as the module returns them."""
     members = any(source.member and health.read for source, health in drives)
     count = Counter(health.key for _source, health in drives if health.key)
-    told = [_told(source, health, known, members, count[health.key] > 1) for source, health in sorted(drives, key=lambda one: _name(one[0]))]
-    findings = [finding for one in told if not one["not_applicable"] for finding in one["findings"]]
+    reported = [_drive_result(source, health, known, members, count[health.key] > 1) for source, health in sorted(drives, key=lambda drive: _name(drive[0]))]
+    findings = [finding for drive in reported if not drive["not_applicable"] for finding in drive["findings"]]
     virtual = [health.virtual for _source, health in drives if health.not_applicable]
     if virtual:  # one line for all of them: a cloud host has nothing else
         problem = virtual_problem(virtual)
-        names = ", ".join(one["name"] for one in told if one["not_applicable"])
+        names = ", ".join(drive["name"] for drive in reported if drive["not_applicable"])
         findings.append(dict(Finding(problem.level, "drive", names, problem.found, problem.wanted, problem.rule).as_dict(), failing=problem.failing))
-    findings += [_unfit(one) for one in known.unfit]
+    findings += [_unfit(entry) for entry in known.unfit]
     for stack in known.stacks:
         mixed = mixed_firmware([health for source, health in drives if _belongs(source, health, stack) and not health.left_out])
         if mixed:
@@ -64,31 +64,31 @@ def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict
     return {
         "level": worst_level([finding["level"] for finding in findings]),
         "findings": findings,
-        "drives": told,
-        "report": _table(told) + ["%s: %s" % (finding["level"], finding["text"]) for finding in findings],
+        "drives": reported,
+        "report": _table(reported) + ["%s: %s" % (finding["level"], finding["text"]) for finding in findings],
     }
 
 
 def _unfit(entry: LeftOut) -> Dict[str, Any]:
     """An entry that leaves nothing out: a name that is wrong, or of a drive that is gone. A pattern may be meant for other hosts."""
-    found = "no drive of this host fits, and so none is left out because %s" % entry.reason
-    wanted = "the name of a drive, or plumbline_health.leave_out without it"
-    finding = Finding(INFO if entry.model else WARNING, "drive", entry.text, found, wanted, "left_out_nothing")
+    text = "no drive of this host fits, and so none is left out because %s" % entry.reason
+    remedy = "the name of a drive, or plumbline_health.leave_out without it"
+    finding = Finding(INFO if entry.model else WARNING, "drive", entry.text, text, remedy, "left_out_nothing")
     return dict(finding.as_dict(), failing=False)
 
 
 def last_readings(result: Mapping[str, Any], keys: Mapping[str, str], now: int) -> Dict[str, LastReading]:
     """What a later plan wants to know of this reading, by the identity of a disk. *keys*: the kernel's name of a disk → its identity."""
     return {
-        keys[name]: LastReading(now, one["level"], tuple(finding["text"] for finding in one["findings"] if _is_told(finding)))
-        for one in result["drives"]
-        for name in one["disks"]
+        keys[name]: LastReading(now, drive["level"], tuple(finding["text"] for finding in drive["findings"] if _is_reported(finding)))
+        for drive in result["drives"]
+        for name in drive["disks"]
         if keys.get(name)
     }
 
 
-def _is_told(finding: Mapping[str, Any]) -> bool:
-    """Whether a later plan tells of it. A drive that is left out is never passed over in silence."""
+def _is_reported(finding: Mapping[str, Any]) -> bool:
+    """Whether a later plan reports it. A drive that is left out is always reported."""
     return finding["level"] in (ERROR, WARNING) or finding["rule"] == "left_out"
 
 
@@ -104,13 +104,13 @@ def _belongs(source: Source, health: Health, stack: StackDrives) -> bool:
 
 
 def _use(source: Source, health: Health, known: Known, members: bool) -> DriveUse:
-    stack = next((one for one in known.stacks if _belongs(source, health, one)), None)
+    stack = next((candidate for candidate in known.stacks if _belongs(source, health, candidate)), None)
     rated = next((count for pattern, count in known.rated if fnmatch.fnmatchcase(health.model, pattern)), 0)
     use = DriveUse(rated_bytes=rated, members_read=members, member=bool(source.member) and not source.names)
     return use._replace(stack=stack.name, new=stack.new, trusts_capacitors=stack.trusts_capacitors) if stack else use
 
 
-def _told(source: Source, health: Health, known: Known, members: bool, twice: bool) -> Dict[str, Any]:
+def _drive_result(source: Source, health: Health, known: Known, members: bool, twice: bool) -> Dict[str, Any]:
     use, history = _use(source, health, known, members)._replace(identified_twice=twice), known.histories.get(health.key, ())
     verdict = judge_health(health, known.now, use, history, known.advisories)
     name = _name(source)
@@ -159,13 +159,12 @@ def _baseline(verdict: HealthVerdict, history: Sequence[Reading]) -> Dict[str, A
 
 def _table(drives: Sequence[Mapping[str, Any]]) -> List[str]:
     rows = [("drive", "model", "serial", "firmware", "failing", "level", "used %", "spare %", "days left, at least", "hours")]
-    for one in drives:
-        days = one["projection"]["days_min"] if one["projection"] else None
-        numbers = (one["wear"]["used_percent"], one["wear"]["spare_percent"], days, one["counters"].get("power_on_hours"))
+    for drive in drives:
+        days = drive["projection"]["days_min"] if drive["projection"] else None
+        numbers = (drive["wear"]["used_percent"], drive["wear"]["spare_percent"], days, drive["counters"].get("power_on_hours"))
         used, spare, left, hours = ("-" if number is None else "%d" % number for number in numbers)
-        failing = "left out" if one["left_out"] else "n/a" if one["not_applicable"] else {True: "yes", False: "no", None: "unknown"}[one["failing"]]
+        failing = "left out" if drive["left_out"] else "n/a" if drive["not_applicable"] else {True: "yes", False: "no", None: "unknown"}[drive["failing"]]
         used, spare = (text if text == "-" else text + " %" for text in (used, spare))
-        rows.append(
-            (one["name"], one["model"], one["serial"], one["firmware"], failing, one["level"], used, spare, left if left == "-" else "≥ " + left, hours)
-        )
+        identity = (drive["name"], drive["model"], drive["serial"], drive["firmware"])
+        rows.append((*identity, failing, drive["level"], used, spare, left if left == "-" else "≥ " + left, hours))
     return table(rows)

@@ -107,7 +107,7 @@ def _three_words(value: int, raw: Optional[int]) -> Optional[int]:
 
 
 def _words_or_hundredths(value: int, raw: Optional[int]) -> Optional[int]:
-    """Some firmware writes those words as hundredths alone: known while both readings come to the same."""
+    """Some firmware writes those words as hundredths alone: known while both readings give the same."""
     used = _three_words(value, raw) if raw is not None and raw > 255 else None
     return used if raw is not None and used == (raw & 0xFFFF) // 100 else None
 
@@ -167,26 +167,29 @@ def family_of(database: str, model: str) -> str:
 def wear_of(family: str, attributes: Sequence[Attribute]) -> Wear:
     """Look the attributes up, by their names. Without a family they are the names that smartctl gives by number, so that nothing is known of wear."""
     used, source, doubt = _used(family, attributes)
-    spares = [one.value for one in attributes for name, families in _SPARES if one.name == name and re.fullmatch(families, family) and one.value <= 100]
+    names = [name for name, families in _SPARES if re.fullmatch(families, family)]
+    spares = [attribute.value for attribute in attributes for name in names if attribute.name == name and attribute.value <= 100]
     return Wear(used, source, spares[0] if len(set(spares)) == 1 else None, _counters(family, attributes), doubt)
 
 
 def _used(family: str, attributes: Sequence[Attribute]) -> Tuple[Optional[int], str, str]:
     """(percent used, from where, why it is not known)"""
-    rows = [(one, row) for one in attributes for row in LIVES if one.name == row.name and re.fullmatch(row.families, family) and one.value <= 100]
-    found = [row.used(one.value, one.raw) for one, row in rows]
-    known = [used for used in found if used is not None]
-    if len(known) < len(found) or (known and max(known) - min(known) > _APART):
-        return None, "", "; ".join("%d %s has the value %d and the raw value %s" % (one.id, one.name, one.value, one.raw) for one, _row in rows)
+    lives = [row for row in LIVES if re.fullmatch(row.families, family)]
+    rows = [(attribute, row) for attribute in attributes for row in lives if attribute.name == row.name and attribute.value <= 100]
+    percentages = [row.used(attribute.value, attribute.raw) for attribute, row in rows]
+    known = [used for used in percentages if used is not None]
+    if len(known) < len(percentages) or (known and max(known) - min(known) > _APART):
+        texts = ["%d %s has the value %d and the raw value %s" % (attribute.id, attribute.name, attribute.value, attribute.raw) for attribute, _row in rows]
+        return None, "", "; ".join(texts)
     return (known[0], "attribute %d" % rows[0][0].id, "") if known else (None, "", "")
 
 
 def _counters(family: str, attributes: Sequence[Attribute]) -> Dict[str, int]:
-    found: Dict[str, List[Tuple[int, int]]] = {}
-    for one in attributes:
+    counts_of: Dict[str, List[Tuple[int, int]]] = {}
+    for attribute in attributes:
         for row in COUNTERS:
-            if one.name in row.names and one.counted is not None and (not row.families or re.fullmatch(row.families, family)):
-                found.setdefault(row.what, []).append((one.counted * row.unit, row.unit))
-    highest = {what: max(count for count, _unit in counts) for what, counts in found.items()}
-    agree = {what: highest[what] - min(count for count, _unit in counts) <= max(unit for _count, unit in counts) for what, counts in found.items()}
+            if attribute.name in row.names and attribute.counted is not None and (not row.families or re.fullmatch(row.families, family)):
+                counts_of.setdefault(row.what, []).append((attribute.counted * row.unit, row.unit))
+    highest = {what: max(count for count, _unit in counts) for what, counts in counts_of.items()}
+    agree = {what: highest[what] - min(count for count, _unit in counts) <= max(unit for _count, unit in counts) for what, counts in counts_of.items()}
     return {what: count for what, count in highest.items() if what in _EVENTS or agree[what]}

@@ -37,24 +37,24 @@ def look(asked: Sequence[Asked], persist: bool, kept: Mapping[str, str]) -> Tupl
     names = {node.name: devno for devno, node in seen.nodes.items()}
     seen.links = {link: names[name] for link, name in read_sysfs.read_links().items() if name in names}
     reasons: List[str] = []
-    wanted: Dict[str, str] = {}
-    found: List[Tuple[Asked, Node]] = []
-    for one in asked:
-        devno = names.get(_kernel_name(one.path), "")
-        reason = _why_not(seen, one, devno, wanted)
+    states: Dict[str, str] = {}
+    asked_nodes: List[Tuple[Asked, Node]] = []
+    for request in asked:
+        devno = names.get(_kernel_name(request.path), "")
+        reason = _why_not(seen, request, devno, states)
         if reason:
             reasons.append(reason)
             continue
-        wanted[devno] = one.state
-        found.append((one, seen.nodes[devno]))
+        states[devno] = request.state
+        asked_nodes.append((request, seen.nodes[devno]))
     if reasons:
         raise PlumblineError("nothing was set. %s" % reasons[0], reasons)
     drives = []
-    for one, node in found:
+    for request, node in asked_nodes:
         cache = ask_drive.read_cache(node)
-        held = not persist or kept.get(node.identity.key) == one.state
-        verdict = rules.judge_wanted(one.state, cache, node.write_cache, held) if one.state != "keep" else rules.CacheVerdict()
-        drives.append(AskedDrive(one, node, cache, verdict))
+        held = not persist or kept.get(node.identity.key) == request.state
+        verdict = rules.judge_wanted(request.state, cache, node.write_cache, held) if request.state != "keep" else rules.CacheVerdict()
+        drives.append(AskedDrive(request, node, cache, verdict))
     return seen, drives
 
 
@@ -62,22 +62,22 @@ def _kernel_name(path: str) -> str:
     return os.path.basename(os.path.realpath(path)) if os.path.exists(path) else ""
 
 
-def _why_not(seen: Observation, one: Asked, devno: str, wanted: Mapping[str, str]) -> str:
+def _why_not(seen: Observation, request: Asked, devno: str, states: Mapping[str, str]) -> str:
     if not devno:
         from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import nearest  # wanted by mistakes only
 
-        serial = " (%s)" % one.serial if one.serial else ""
+        serial = " (%s)" % request.serial if request.serial else ""
         return "device %s%s is not there%s; wanted a disk of this host; look whether it is plugged in" % (
-            one.path, serial, nearest(one.path.rsplit("/", 1)[-1], seen.links),
+            request.path, serial, nearest(request.path.rsplit("/", 1)[-1], seen.links),
         )  # fmt: skip
     node = seen.nodes[devno]
-    if devno in wanted:
+    if devno in states:
         return "%s is named twice" % host.device_label(node)
     if node.kind not in ("disk", "loop", "other"):
         return "%s is a %s; wanted the whole disk, to which the write cache belongs" % (host.device_label(node), node.kind)
-    if one.identity and one.identity != node.identity.key:
+    if request.identity and request.identity != node.identity.key:
         text = "%s is %s by now; wanted %s: devices have moved since the plan; run again"
-        return text % (host.device_label(node), node.identity.key or "unknown", one.identity)
+        return text % (host.device_label(node), node.identity.key or "unknown", request.identity)
     return ""
 
 
@@ -190,17 +190,17 @@ def undoing(run: Runner, tools: Mapping[str, str]) -> Iterator[List[AskedDrive]]
                     back.append(drive.name)
             except PlumblineError as second:
                 stuck.append(second.msg)
-        told = fault if isinstance(fault, PlumblineError) else PlumblineError("%s could not be written: %s" % (fault.filename, fault.strerror or fault))
+        error = fault if isinstance(fault, PlumblineError) else PlumblineError("%s could not be written: %s" % (fault.filename, fault.strerror or fault))
         tail = ("; put back: %s" % ", ".join(back) if back else "") + ("; this could not be put back: %s" % "; ".join(stuck) if stuck else "")
-        raise PlumblineError(told.msg + tail, told.reasons) from fault
+        raise PlumblineError(error.msg + tail, error.reasons) from fault
 
 
 def put_drive_back(run: Runner, tools: Mapping[str, str], drive: AskedDrive) -> bool:
-    """Give a drive its state before, and its saved one. Returns whether it was told so; one that is gone, or never changed, is left."""
-    found = ask_drive.read_cache(drive.node)
-    if found.fault or found == drive.before or drive.before.enabled is None:
+    """Give a drive its state before, and its saved one. Returns whether a command was sent; one that is gone, or never changed, is left."""
+    cache = ask_drive.read_cache(drive.node)
+    if cache.fault or cache == drive.before or drive.before.enabled is None:
         return False
-    if drive.before.saved is not None and found.saved != drive.before.saved:
+    if drive.before.saved is not None and cache.saved != drive.before.saved:
         set_drive(run, tools, drive, "on" if drive.before.saved else "off", True)
     if ask_drive.read_cache(drive.node).enabled != drive.before.enabled:
         set_drive(run, tools, drive, state_of(drive.before), False)
@@ -222,14 +222,14 @@ def _set_pinned(run: Runner, tools: Mapping[str, str], drive: AskedDrive, state:
     for path in paths:
         argv = command.set_command(drive.bus, tool, path, state, saving)
         code, out, err = run(argv)
-        found = ask_drive.read_cache(drive.node)
-        if found.fault:
-            raise PlumblineError("%s: told to switch its write cache %s, %s; look for it and run again" % (drive.name, state, found.fault))
-        if code and state_of(found) != state:
+        cache = ask_drive.read_cache(drive.node)
+        if cache.fault:
+            raise PlumblineError("%s: told to switch its write cache %s, %s; look for it and run again" % (drive.name, state, cache.fault))
+        if code and state_of(cache) != state:
             said = " ".join((err or out).split())[:200] or "return code %d" % code
             raise PlumblineError(
                 "%s: its write cache is %s and %s refused to change it: %s; wanted %s; write keep for this drive"
-                % (drive.name, state_of(found), os.path.basename(tool), said, state)
+                % (drive.name, state_of(cache), os.path.basename(tool), said, state)
             )
     _confirm(drive, state, "it took the command without an error and its write cache is %s; wanted %s; write keep for this drive, or ask its vendor")
     if state == "off":
@@ -251,12 +251,12 @@ def flush(drive: AskedDrive) -> None:
 
 def _confirm(drive: AskedDrive, state: str, words: str) -> WriteCache:
     """Read back. Success of a tool is no proof: there are drives that take the command and change nothing."""
-    found = ask_drive.read_cache(drive.node)
-    if found.fault:
-        raise PlumblineError("%s: %s after its write cache was set; wanted %s; look for it and run again" % (drive.name, found.fault, state))
-    if state_of(found) != state:
-        raise PlumblineError("%s: %s" % (drive.name, words % (state_of(found), state)))
-    return found
+    cache = ask_drive.read_cache(drive.node)
+    if cache.fault:
+        raise PlumblineError("%s: %s after its write cache was set; wanted %s; look for it and run again" % (drive.name, cache.fault, state))
+    if state_of(cache) != state:
+        raise PlumblineError("%s: %s" % (drive.name, words % (state_of(cache), state)))
+    return cache
 
 
 _UNDONE = "when all drives were set its write cache is %s; wanted %s; another drive's setting changes it; write keep for one"
@@ -277,21 +277,21 @@ def belief_of(node: Node) -> str:
     return read_sysfs.read_text("/sys/class/block/%s/queue/write_cache" % node.name)
 
 
-def settle_belief(drive: AskedDrive, found: WriteCache) -> str:
+def settle_belief(drive: AskedDrive, cache: WriteCache) -> str:
     """Make the kernel look again where that mends what it believes. Raises PlumblineError where a cache that we switched on stays unflushed."""
     if drive.asked.state == "keep":
         return belief_of(drive.node)
     deadline = time.monotonic() + _BELIEF_SECONDS
-    told = False
-    while rules.belief_is_stale(found, belief_of(drive.node), drive.asked.state) and time.monotonic() < deadline:
-        if not told:
+    rescanned = False
+    while rules.belief_is_stale(cache, belief_of(drive.node), drive.asked.state) and time.monotonic() < deadline:
+        if not rescanned:
             if drive.asked.state == "on":
                 _send_flushes(drive.node)
             _rescan(drive.node)
-            told = True
+            rescanned = True
         time.sleep(0.05)
     belief = belief_of(drive.node)
-    if rules.believed_wrongly(found, belief) and drive.verdict.set:
+    if rules.believed_wrongly(cache, belief) and drive.verdict.set:
         raise PlumblineError(
             "%s: its write cache is on and the kernel goes on believing 'write through', so that flushes would be dropped; wanted 'write back'; "
             "boot the host again, and look who writes queue/write_cache" % drive.name

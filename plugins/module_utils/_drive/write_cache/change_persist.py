@@ -75,7 +75,7 @@ def _disable(run: Runner) -> None:
 
 
 def retire_timer(run: Runner) -> None:
-    """Stop and remove the timer of an earlier release, which would go on asking the drives, and set them to what was asked before."""
+    """Stop and remove the timer of an earlier release, which would go on asking the drives, and set them to what was specified before."""
     if not has_timer():
         return
     if read_keeping.has_systemd():

@@ -35,5 +35,5 @@ def bus_word(node: Node) -> str:
 
 def find_tools(find: Callable[[str], Optional[str]]) -> Dict[str, str]:
     """The tools that set write caches, of those that the host has. One path each, however the host's directories are linked (/sbin, /usr/sbin)."""
-    found = {tool: find(tool) for tool in TOOLS.values()}
-    return {tool: os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)) for tool, path in found.items() if path}
+    paths = {tool: find(tool) for tool in TOOLS.values()}
+    return {tool: os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)) for tool, path in paths.items() if path}

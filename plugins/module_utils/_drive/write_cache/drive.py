@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One drive of a call: what is asked of it, and what it said before."""
+"""One drive of a call: what is specified for it, and what it reported before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Asked(NamedTuple):
 
 
 class AskedDrive(NamedTuple):
-    """One drive of a call: what is wanted, what it said before anything was set, and what that asks for."""
+    """One drive of a call: what is specified, what it reported before anything was set, and what has to be done."""
 
     asked: Asked
     node: Node

@@ -152,11 +152,11 @@ def _judge_flushed(cache: WriteCache, state: str, belief: str, follows: bool) ->
 
 def _last(options: Sequence[str], values: Mapping[str, bool]) -> Tuple[bool, str]:
     """The last of opposite options counts, as in the kernel; the default is on. Returns the value and the word that says so."""
-    found, word = True, ""
+    value, word = True, ""
     for option in options:
         if option in values:
-            found, word = values[option], option
-    return found, word
+            value, word = values[option], option
+    return value, word
 
 
 def barriers_on(options: Sequence[str]) -> bool:
@@ -185,12 +185,12 @@ def name_mapped(nodes: Sequence[Node]) -> str:
 
 def unflushed(seen: Observation, disks: Iterable[str]) -> List[str]:
     """Where filesystems without barriers are mounted that lie on any of these disks: what is written there relies on the caches being off."""
-    found = set()
+    targets = set()
     for mount in seen.mounts:
         below = {node.devno for node in seen.disk_of(mount.devno)}
         if below & set(disks) and not barriers_on(seen.in_force.get(mount.devno) or mount.options):
-            found.add(mount.target)
-    return sorted(found)
+            targets.add(mount.target)
+    return sorted(targets)
 
 
 def data_mode(options: Sequence[str]) -> str:
@@ -206,8 +206,8 @@ def option_fault(options: Sequence[str]) -> str:
             return "'%s' is not taken: %s" % (option, _NEVER[name])
         # The kernel reads any spelling of zero (kstrtouint, base 0), and one spelling each is enough here.
         if equals and ((name == "barrier" and option not in _BARRIERS) or name == "auto_da_alloc"):
-            wanted = "barrier=0 or barrier=1" if name == "barrier" else "auto_da_alloc or noauto_da_alloc"
-            return "'%s' does not fit; wanted %s" % (option, wanted)
+            choices = "barrier=0 or barrier=1" if name == "barrier" else "auto_da_alloc or noauto_da_alloc"
+            return "'%s' does not fit; wanted %s" % (option, choices)
     for family in (_BARRIERS, _ALLOCATION, _DATA):
         words = [option for option in options if option in family]
         if len(words) > 1:
@@ -227,7 +227,7 @@ def judge_options(options: Sequence[str], drives: Sequence[Drive], accept: Seque
         groups: Dict[Judgement, List[Drive]] = {}
         for drive in drives:
             groups.setdefault(judge_cache(drive.cache, drive.stated, False, drive.belief, accept, drive.follows), []).append(drive)
-        risks += [Risk(word, found.level, found.text, found.acceptance, tuple(some)) for found, some in groups.items() if found.level != OK]
+        risks += [Risk(word, judgement.level, judgement.text, judgement.acceptance, tuple(some)) for judgement, some in groups.items() if judgement.level != OK]
     if data_mode(options) == "data=writeback":
         risks.append(_accepted_or_not("data=writeback", STALE, "files can show old blocks after a crash", drives, accept))
     allocated, word = _last(options, _ALLOCATION)

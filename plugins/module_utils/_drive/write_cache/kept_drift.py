@@ -14,7 +14,7 @@ _MEND = "run the role write_cache, or: systemctl start %s" % kept_paths.UNIT
 
 
 def kept_drift(seen: Observation, kept: Mapping[str, str]) -> List[Finding]:
-    """What is wrong with drives that are kept. *kept*: identity → state, as read_kept() has it. A drive that is not there is not told here."""
+    """What is wrong with drives that are kept. *kept*: identity → state, as read_kept() has it. A drive that is not there gives no finding here."""
     nodes = {node.identity.key: node for node in seen.nodes.values() if node.kind == "disk" and node.identity.key}
     there = [(nodes[identity], kept[identity]) for identity in sorted(kept) if identity in nodes]
     return [finding for node, state in there for finding in _judge(node, state, seen.caches.get(node.devno, WriteCache(fault="it was not asked")))]
@@ -34,6 +34,6 @@ def _judge(node: Node, state: str, cache: WriteCache) -> List[Finding]:
         return [Finding(ERROR, "write_cache", name, text, "%s; %s" % (state, _MEND), "kept_state")]
     if rules.believed_wrongly(cache, node.write_cache):
         text = "its volatile write cache is on and the kernel believes 'write through': flushes are dropped"
-        wanted = "'%s'; %s; and find who wrote queue/write_cache" % (WRITE_BACK, _MEND)
-        return [Finding(ERROR, "write_cache", name, text, wanted, "kept_belief")]
+        remedy = "'%s'; %s; and find who wrote queue/write_cache" % (WRITE_BACK, _MEND)
+        return [Finding(ERROR, "write_cache", name, text, remedy, "kept_belief")]
     return []

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What keeps a write cache as it was asked over reboots, hot-plug and resets: the texts of a udev rule, a script and its service. Pure.
+"""What keeps a write cache as specified over reboots, hot-plug and resets: the texts of a udev rule, a script and its service. Pure.
 
 Nothing here runs by the clock. On a SATA drive any question about its cache is a command outside of the queue, which waits until the drive has
 nothing else to do (ata_std_qc_defer() in libata): a database would feel each. So the drives are asked after events only.
 
-All texts follow from the entries alone, so that the same entries give the same bytes, and a host as asked is written nothing.
+All texts follow from the entries alone, so that the same entries give the same bytes, and nothing is written on a host in the desired state.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def state_text(entries: Sequence[Entry]) -> str:
 def parse_state(text: str) -> List[Entry]:
     """Read the state. Skips invalid entries."""
     try:
-        found = json.loads(text) if text else {}
-        devices = found["devices"] if found.get("version") == _VERSION else []
+        state = json.loads(text) if text else {}
+        devices = state["devices"] if state.get("version") == _VERSION else []
         entries = [Entry(**{key: str(device[key]) for key in Entry._fields}) for device in devices]
     except (ValueError, KeyError, TypeError, AttributeError):
         return []
@@ -76,9 +76,9 @@ def _sorted(entries: Sequence[Entry]) -> List[Entry]:
 
 def merge(old: Sequence[Entry], changes: Mapping[str, Optional[Entry]]) -> List[Entry]:
     """Entries with the *changes* (identity → entry, or None to drop it) put in."""
-    found: Dict[str, Any] = {entry.identity: entry for entry in old}
-    found.update(changes)
-    return _sorted([entry for entry in found.values() if entry is not None])
+    merged: Dict[str, Any] = {entry.identity: entry for entry in old}
+    merged.update(changes)
+    return _sorted([entry for entry in merged.values() if entry is not None])
 
 
 def files(entries: Sequence[Entry]) -> Dict[str, str]:
@@ -95,9 +95,9 @@ def files(entries: Sequence[Entry]) -> Dict[str, str]:
 
 def kept_states(entries: Sequence[Entry], intact: bool, rules: str) -> Dict[str, str]:
     """Identity → the state that is kept; empty where the files are not what they should be, or the state that they follow from is gone."""
-    found = dict.fromkeys(_HEADED.findall(rules), "")
-    found.update({entry.identity: entry.state if intact else "" for entry in entries})
-    return found
+    states = dict.fromkeys(_HEADED.findall(rules), "")
+    states.update({entry.identity: entry.state if intact else "" for entry in entries})
+    return states
 
 
 def kept_of(keeping: Keeping) -> Dict[str, str]:

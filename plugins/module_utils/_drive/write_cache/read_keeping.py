@@ -30,7 +30,7 @@ def starts_at_boot() -> bool:
 
 
 def tool_exists(tool: str) -> bool:
-    """Whether what a rule runs can be run: packages are removed, and rules do not mind."""
+    """Whether what a rule runs can be run: packages are removed, and the rules stay."""
     return os.access(tool, os.X_OK)
 
 

@@ -17,8 +17,8 @@ def read_entries() -> List[persist_files.Entry]:
 
 def differing(entries: Sequence[persist_files.Entry]) -> Dict[str, str]:
     """The files that are not what these entries ask for, with their text; an empty text means: no such file."""
-    wanted = persist_files.files(entries)
-    return {path: text for path, text in wanted.items() if read_file(path) != text or (not text and os.path.lexists(path))}
+    texts = persist_files.files(entries)
+    return {path: text for path, text in texts.items() if read_file(path) != text or (not text and os.path.lexists(path))}
 
 
 def read_kept() -> Dict[str, str]:

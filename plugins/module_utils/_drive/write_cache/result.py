@@ -20,16 +20,16 @@ class Outcome(NamedTuple):
 
 
 def describe_drive(
-    drive: AskedDrive, found: WriteCache, belief: str, entries: Mapping[str, persist_files.Entry], kept_before: Mapping[str, str], dry: bool
+    drive: AskedDrive, cache: WriteCache, belief: str, entries: Mapping[str, persist_files.Entry], kept_before: Mapping[str, str], dry: bool
 ) -> Dict[str, Any]:
     """One drive as the module returns it."""
     key = drive.node.identity.key
     before = state_of(drive.before)
     will = drive.asked.state if drive.verdict.set else before
-    after = will if dry and before in ("on", "off") else state_of(found)
+    after = will if dry and before in ("on", "off") else state_of(cache)
     kept = entries[key].state if key in entries else ""
     return {
-        **durability.as_facts(found, belief),
+        **durability.as_facts(cache, belief),
         "device": "/dev/" + drive.node.name,
         "path": drive.asked.path,
         "identity": key,
@@ -39,25 +39,25 @@ def describe_drive(
         "after": after,
         "kept": kept,
         "kept_before": kept_before.get(key, ""),
-        "findings": findings(drive, found, belief, kept, dry),
+        "findings": findings(drive, cache, belief, kept, dry),
     }
 
 
-def findings(drive: AskedDrive, found: WriteCache, belief: str, kept: str, dry: bool) -> List[Dict[str, str]]:
-    """What is worth a word, or wrong, and was not a reason to fail."""
-    told = []
+def findings(drive: AskedDrive, cache: WriteCache, belief: str, kept: str, dry: bool) -> List[Dict[str, str]]:
+    """Notes and faults that were no reason to fail."""
+    listed = []
     if drive.verdict.note:
-        told.append(_finding("warning", drive, drive.verdict.note, drive.asked.state))
-    if kept and found.saved is not None and found.saved != (kept == "on") and not dry:
-        told.append(_finding("warning", drive, "it does not save the setting, though it says that it can; the rule makes it again", "saved %s" % kept))
-    if rules.believed_wrongly(found, belief) and not (dry and (drive.verdict.rescan or drive.verdict.set)):
-        told.append(_finding("error", drive, "its volatile write cache is on and the kernel believes 'write through': flushes are dropped", "'write back'"))
-    return told
+        listed.append(_finding("warning", drive, drive.verdict.note, drive.asked.state))
+    if kept and cache.saved is not None and cache.saved != (kept == "on") and not dry:
+        listed.append(_finding("warning", drive, "it does not save the setting, though it says that it can; the rule makes it again", "saved %s" % kept))
+    if rules.believed_wrongly(cache, belief) and not (dry and (drive.verdict.rescan or drive.verdict.set)):
+        listed.append(_finding("error", drive, "its volatile write cache is on and the kernel believes 'write through': flushes are dropped", "'write back'"))
+    return listed
 
 
-def dropped_above(seen: Observation, drive: AskedDrive, found: WriteCache, dry: bool) -> List[Dict[str, str]]:
+def dropped_above(seen: Observation, drive: AskedDrive, cache: WriteCache, dry: bool) -> List[Dict[str, str]]:
     """A finding where the kernel would flush the drive, and something above it lets no flush through."""
-    mapped = droppers(seen, drive.devno) if found.present and found.enabled and not (dry and drive.verdict.set) else []
+    mapped = droppers(seen, drive.devno) if cache.present and cache.enabled and not (dry and drive.verdict.set) else []
     if not mapped:
         return []
     text = "its volatile write cache is on and the kernel believes 'write through' of %s above it: flushes are dropped" % name_mapped(mapped)

@@ -25,34 +25,34 @@ class CacheVerdict(NamedTuple):
     """What a wanted state asks of a drive. A *refusal* (found, wanted, what to do) excludes the rest."""
 
     refusal: str = ""
-    set: bool = False  # the drive has to be told
+    set: bool = False  # a command has to be sent to the drive
     keepable: bool = False  # there is a setting that could be lost again
     rescan: bool = False  # the kernel has to look again, or it drops flushes
-    note: str = ""  # satisfied, in a way that is worth a word
+    note: str = ""  # satisfied, with something to report
 
 
-def judge_wanted(wanted: str, cache: WriteCache, belief: str = "", kept: bool = False) -> CacheVerdict:
-    """Compare what is wanted (``on`` or ``off``) with what the drive says, and with what the kernel believes.
+def judge_wanted(asked: str, cache: WriteCache, belief: str = "", kept: bool = False) -> CacheVerdict:
+    """Compare what is asked (``on`` or ``off``) with what the drive says, and with what the kernel believes.
 
-    The drive's saved state counts until the host keeps the setting (*kept*): a drive that does not save what it is told
-    would have to be told for ever.
+    The drive's saved state counts until the host keeps the setting (*kept*): a drive that does not save what it is set to
+    would have to be set on every run.
     """
-    found = state_of(cache)
+    state = state_of(cache)
     if cache.fault:
-        return CacheVerdict("its write cache cannot be known: %s; wanted %s; set it where the drive itself is, and write keep here" % (cache.fault, wanted))
-    if found == "none":
-        if wanted == "off":
+        return CacheVerdict("its write cache cannot be known: %s; wanted %s; set it where the drive itself is, and write keep here" % (cache.fault, asked))
+    if state == "none":
+        if asked == "off":
             return CacheVerdict(note="it has no volatile write cache, so there is nothing to switch off")
         return CacheVerdict("it has no volatile write cache; wanted on; write keep or off")
-    if found == "unknown":
-        return CacheVerdict("it does not say whether its write cache is on; wanted %s; write keep" % wanted)
-    differs = found != wanted
+    if state == "unknown":
+        return CacheVerdict("it does not say whether its write cache is on; wanted %s; write keep" % asked)
+    differs = state != asked
     if differs and cache.changeable is False:
-        return CacheVerdict("its write cache is %s and it says that this cannot be changed; wanted %s; write keep or %s" % (found, wanted, found))
+        return CacheVerdict("its write cache is %s and it says that this cannot be changed; wanted %s; write keep or %s" % (state, asked, state))
     return CacheVerdict(
-        set=differs or (not kept and cache.saved is not None and cache.saved != (wanted == "on")),
+        set=differs or (not kept and cache.saved is not None and cache.saved != (asked == "on")),
         keepable=cache.changeable is not False,
-        rescan=wanted == "on" and belief == WRITE_THROUGH,
+        rescan=asked == "on" and belief == WRITE_THROUGH,
     )
 
 
@@ -61,16 +61,16 @@ def neighbours(seen: Observation, devno: str) -> List[Node]:
     own = seen.nodes[devno]
     if own.identity.transport != "nvme" or not own.identity.controller:
         return [own]
-    found = [node for node in seen.nodes.values() if node.kind == "disk" and node.identity.controller == own.identity.controller]
-    return sorted((node for node in found if node.identity.transport == "nvme"), key=lambda node: node.name)
+    namespaces = [node for node in seen.nodes.values() if node.kind == "disk" and node.identity.controller == own.identity.controller]
+    return sorted((node for node in namespaces if node.identity.transport == "nvme"), key=lambda node: node.name)
 
 
-def sharing_reason(seen: Observation, devno: str, wanted: Mapping[str, str]) -> str:
-    """Why a controller's cache may not be set: a namespace behind it is not among *wanted* (device number → state), or wants another state."""
-    node, state = seen.nodes[devno], wanted[devno]
+def sharing_reason(seen: Observation, devno: str, states: Mapping[str, str]) -> str:
+    """Why a controller's cache may not be set: a namespace behind it is not among *states* (device number → state), or wants another state."""
+    node, state = seen.nodes[devno], states[devno]
     others = neighbours(seen, devno)
-    strange = [one.name for one in others if wanted.get(one.devno, "keep") == "keep"]
-    against = [one.name for one in others if wanted.get(one.devno, "keep") not in ("keep", state)]
+    strange = [node.name for node in others if states.get(node.devno, "keep") == "keep"]
+    against = [node.name for node in others if states.get(node.devno, "keep") not in ("keep", state)]
     head = "%s: its write cache belongs to the controller %s" % (device_label(node), node.identity.controller)
     if strange:
         return "%s, behind which is also %s; wanted all namespaces behind it with the same state; name them too, or write keep" % (head, ", ".join(strange))
@@ -79,12 +79,12 @@ def sharing_reason(seen: Observation, devno: str, wanted: Mapping[str, str]) -> 
     return ""
 
 
-def endangers(seen: Observation, devno: str, cache: WriteCache, wanted: str, accepted: bool) -> str:
+def endangers(seen: Observation, devno: str, cache: WriteCache, asked: str, accepted: bool) -> str:
     """Why a cache that is off may not be switched on: what is written without flushes is safe with it off, and lost at a power cut with it on.
 
-    *accepted*: it is explicitly accepted, where it is the filesystem that sends none. Flushes that the kernel drops are allowed by no word.
+    *accepted*: it is explicitly accepted, where it is the filesystem that sends none. No acceptance allows flushes that the kernel drops.
     """
-    if wanted != "on" or cache.enabled is not False:
+    if asked != "on" or cache.enabled is not False:
         return ""
     mapped = droppers(seen, devno)
     if mapped:
@@ -108,12 +108,12 @@ def believed_wrongly(cache: WriteCache, belief: str) -> bool:
     return cache.present is True and cache.enabled is True and belief == WRITE_THROUGH
 
 
-def belief_is_stale(cache: WriteCache, belief: str, wanted: str) -> bool:
+def belief_is_stale(cache: WriteCache, belief: str, asked: str) -> bool:
     """Whether the kernel should look again after a set.
 
     A belief ``write back`` over a cache that is off costs a flush that does nothing, and is right again after the next reset
     brings the cache back; so it goes only where the drive itself saves the setting.
     """
-    if wanted == "on":
+    if asked == "on":
         return belief == WRITE_THROUGH and cache.enabled is True
     return belief == WRITE_BACK and cache.enabled is False and cache.saved is False

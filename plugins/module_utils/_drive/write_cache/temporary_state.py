@@ -21,7 +21,7 @@ _PAUSE_SECONDS = 1.0
 
 
 class Means(NamedTuple):
-    """How caches are read and set. All raise PlumblineError where a drive does not do as it is told."""
+    """How caches are read and set. All raise PlumblineError where a drive does not take the setting."""
 
     read: Callable[[str], WriteCache]  # by device number, from the drive
     set: Callable[[str, bool], None]  # the kernel believes it, too, when this returns
@@ -71,8 +71,8 @@ def _reasons(seen: Observation, leg: str, legs: Sequence[str], cache: WriteCache
         return ["the kernel believes 'write through' of %s above it, so that %s; %s" % (name_mapped(mapped), what, remedy)]
     controller = node.identity.controller
     others = [
-        one.name for one in seen.nodes.values()
-        if controller and one.kind == "disk" and one.identity.controller == controller and one.devno not in legs
+        other.name for other in seen.nodes.values()
+        if controller and other.kind == "disk" and other.identity.controller == controller and other.devno not in legs
     ]  # fmt: skip
     if others:
         named = ", ".join(sorted(others))
@@ -124,9 +124,9 @@ def _put_one_back(means: Means, leg: str, was: bool) -> str:
     try:
         if means.read(leg).enabled is not was:
             means.set(leg, was)
-            found = means.read(leg)
-            if found.enabled is not was:
-                return "%s: its write cache is %s" % (means.name(leg), found.fault or ("on" if found.enabled else "off"))
+            cache = means.read(leg)
+            if cache.enabled is not was:
+                return "%s: its write cache is %s" % (means.name(leg), cache.fault or ("on" if cache.enabled else "off"))
     except (PlumblineError, OSError) as fault:
         return str(fault)
     return ""
@@ -142,7 +142,7 @@ class Drives(NamedTuple):
 
     @property
     def protected(self) -> Optional[bool]:
-        """Power-loss protection by the word of all drives."""
+        """Whether all drives report power-loss protection."""
         said = {cache.protected for cache in self.caches.values()}
         return said.pop() if len(said) == 1 else None
 
@@ -161,8 +161,8 @@ def drives_of(devno: str, run: Runner, tools: Mapping[str, str]) -> Drives:
 
 
 def _need_tools(seen: Observation, legs: Sequence[str], tools: Mapping[str, str]) -> None:
-    wanted = {command.TOOLS[command.bus_word(seen.nodes[leg])] for leg in legs}
-    missing = sorted(wanted - set(tools))
+    needed = {command.TOOLS[command.bus_word(seen.nodes[leg])] for leg in legs}
+    missing = sorted(needed - set(tools))
     if missing:
         words = (", ".join(missing), ", ".join(command.PACKAGES[tool] for tool in missing))
         raise PlumblineError("cache_states: %s is not on this host, and sets the write cache; install the package %s" % words)
@@ -171,8 +171,8 @@ def _need_tools(seen: Observation, legs: Sequence[str], tools: Mapping[str, str]
 def found_again(node: Node) -> Node:
     """The same drive as it is now: after a reset or a re-plug it may have another name, and another drive its old one. Itself where it is not found."""
     key = node.identity.key
-    found = [one for one in read_sysfs.read_nodes().values() if key and one.kind == "disk" and one.identity.key == key]
-    return found[0] if len(found) == 1 else node
+    same = [candidate for candidate in read_sysfs.read_nodes().values() if key and candidate.kind == "disk" and candidate.identity.key == key]
+    return same[0] if len(same) == 1 else node
 
 
 def _means(seen: Observation, run: Runner, tools: Mapping[str, str]) -> Means:

@@ -27,7 +27,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share impor
 LEAST_OF_DRIVE = 0.9  # of an incumbent's rate
 LEAST_OF_FLOOR = 1.0
 ERROR = 0.05  # the probability that the interval of a cell misses
-_MANY = 1e6  # a bound above that is none
+_MANY = 1e6  # a bound above that counts as no bound
 _TURNS = 2  # of the requests outstanding, in each block: fewer do not show a rate
 
 BLANK = "%s holds nothing; reads of trimmed blocks say nothing of the flash"
@@ -63,7 +63,7 @@ class Against(NamedTuple):
 
 
 class CellFound(NamedTuple):
-    """What a cell came to. *compared*: against what decided it."""
+    """The result of a cell. *compared*: the comparison that decided it."""
 
     cell: Cell
     rounds: Tuple[CellRound, ...]
@@ -82,7 +82,7 @@ class Sampled(NamedTuple):
 
 
 def _log(blocks: Sequence[ReadBlock]) -> float:
-    return math.fsum(math.log(one.rate) for one in blocks) / len(blocks)
+    return math.fsum(math.log(block.rate) for block in blocks) / len(blocks)
 
 
 def _mean(logs: Sequence[float]) -> float:
@@ -101,15 +101,15 @@ def _compare(against: str, ratio: Share, base: float, least: float, held_up: str
 
 def _beside(rounds: Sequence[CellRound]) -> Share:
     """The ratio to an incumbent that was measured in turns: by whole rounds, and by halves of them, whichever says less."""
-    whole = interval([_log(one.own) - _log(one.base) for one in rounds], ERROR)
-    halves = interval([math.log(mine.rate) - math.log(other.rate) for one in rounds for mine, other in zip(one.own, one.base)], ERROR)
+    whole = interval([_log(cell_round.own) - _log(cell_round.base) for cell_round in rounds], ERROR)
+    halves = interval([math.log(mine.rate) - math.log(other.rate) for cell_round in rounds for mine, other in zip(cell_round.own, cell_round.base)], ERROR)
     return Share(whole.share, min(whole.low, halves.low), max(whole.high, halves.high))
 
 
 def _held_up(reads: Sequence[ReadBlock], max_cpu: float) -> str:
     """What held the load up, if it was not the drive. Empty where it was."""
-    busy = math.fsum(one.busy for one in reads) / len(reads)
-    busiest = math.fsum(one.busiest for one in reads) / len(reads)
+    busy = math.fsum(read.busy for read in reads) / len(reads)
+    busiest = math.fsum(read.busiest for read in reads) / len(reads)
     if busy > max_cpu:
         return "the CPUs were %.0f %% busy (more than %.0f %%): they, and not the drive, may have been measured" % (100 * busy, 100 * max_cpu)
     if busiest > ONE_CPU:
@@ -117,34 +117,34 @@ def _held_up(reads: Sequence[ReadBlock], max_cpu: float) -> str:
     return ""
 
 
-def _comparisons(cell: Cell, rounds: Sequence[CellRound], wanted: Options, incumbent: Sampled) -> List[Against]:
+def _comparisons(cell: Cell, rounds: Sequence[CellRound], options: Options, incumbent: Sampled) -> List[Against]:
     """The cell against each thing that there is for it."""
-    logs = [_log(one.own) for one in rounds]
-    held_up = _held_up([read for one in rounds for read in (*one.own, *one.base)], wanted.max_cpu)
-    found = []
+    logs = [_log(cell_round.own) for cell_round in rounds]
+    held_up = _held_up([read for cell_round in rounds for read in (*cell_round.own, *cell_round.base)], options.max_cpu)
+    comparisons = []
     if rounds[0].base:
-        base = [_log(one.base) for one in rounds]
+        base = [_log(cell_round.base) for cell_round in rounds]
         ratio = _beside(rounds)
-        found.append(_compare("incumbent " + incumbent.name, ratio, _mean(base), LEAST_OF_DRIVE, held_up))
-    if cell.name in wanted.former.rates:
-        base = [math.log(rate) for rate in wanted.former.rates[cell.name]]
-        found.append(_compare(wanted.former.of, interval_apart(logs, base, ERROR), _mean(base), LEAST_OF_DRIVE, held_up))
-    floors = [("floor", wanted.floors[cell.name])] if cell.name in wanted.floors else []
-    floors += [("workload of " + demand.text, demand.floor) for demand in wanted.demands if demand.cell == cell.name]
+        comparisons.append(_compare("incumbent " + incumbent.name, ratio, _mean(base), LEAST_OF_DRIVE, held_up))
+    if cell.name in options.former.rates:
+        base = [math.log(rate) for rate in options.former.rates[cell.name]]
+        comparisons.append(_compare(options.former.of, interval_apart(logs, base, ERROR), _mean(base), LEAST_OF_DRIVE, held_up))
+    floors = [("floor", options.floors[cell.name])] if cell.name in options.floors else []
+    floors += [("workload of " + demand.text, demand.floor) for demand in options.demands if demand.cell == cell.name]
     for against, floor in floors:
-        found.append(_compare(against, interval([log - math.log(floor) for log in logs], ERROR), floor, LEAST_OF_FLOOR, held_up))
-    return found
+        comparisons.append(_compare(against, interval([log - math.log(floor) for log in logs], ERROR), floor, LEAST_OF_FLOOR, held_up))
+    return comparisons
 
 
-def judge_cell(cell: Cell, rounds: Sequence[CellRound], wanted: Options, drive: Sampled, incumbent: Sampled) -> CellFound:
+def judge_cell(cell: Cell, rounds: Sequence[CellRound], options: Options, drive: Sampled, incumbent: Sampled) -> CellFound:
     """One cell of the drive. Against several things the worst verdict counts, and of equal ones the first."""
-    rate = interval([_log(one.own) for one in rounds], ERROR)
-    compared = _comparisons(cell, rounds, wanted, incumbent)
-    required = cell.name in wanted.required or cell.name in [one.cell for one in wanted.demands] or (bool(compared) and not wanted.required)
+    rate = interval([_log(cell_round.own) for cell_round in rounds], ERROR)
+    compared = _comparisons(cell, rounds, options, incumbent)
+    required = cell.name in options.required or cell.name in [demand.cell for demand in options.demands] or (bool(compared) and not options.required)
     if not compared:
         return CellFound(cell, tuple(rounds), rate, required, INCONCLUSIVE, NOTHING, None)
-    verdict = worst([one.verdict for one in compared])
-    decisive = next(one for one in compared if one.verdict == verdict)
+    verdict = worst([comparison.verdict for comparison in compared])
+    decisive = next(comparison for comparison in compared if comparison.verdict == verdict)
     obstacles = [BLANK % ("the %s" % what) for what, side in (("drive", drive), ("incumbent", incumbent)) if side.blank > MOST and not cell.writes]
     obstacles += _too_few(cell, rounds)
     if obstacles:
@@ -154,23 +154,23 @@ def judge_cell(cell: Cell, rounds: Sequence[CellRound], wanted: Options, drive: 
 
 def _too_few(cell: Cell, rounds: Sequence[CellRound]) -> List[str]:
     """Whether a block has answered too few requests: with most of them begun before it, or answered after it, its rate is one of its edges."""
-    counts = [sum(read.bins.values()) for one in rounds for read in (*one.own, *one.base) if read.bins]
+    counts = [sum(read.bins.values()) for cell_round in rounds for read in (*cell_round.own, *cell_round.base) if read.bins]
     if not counts or min(counts) >= _TURNS * cell.depth:
         return []
     text = "a block answered %d requests; wanted %d for %d outstanding ones: give it longer blocks (block_seconds)"
     return [text % (min(counts), _TURNS * cell.depth, cell.depth)]
 
 
-def judge_cells(found: Sequence[CellFound]) -> Tuple[str, List[str]]:
+def judge_cells(results: Sequence[CellFound]) -> Tuple[str, List[str]]:
     """The verdict on the drive, by its required cells alone, and a reason for each that did not pass. Cells with one reason share a line."""
-    required = [one for one in found if one.required]
+    required = [result for result in results if result.required]
     if not required:
         return INCONCLUSIVE, [NOTHING_AT_ALL]
     by_reason: Dict[str, List[str]] = {}
-    for one in required:
-        if one.verdict != PASS:
-            by_reason.setdefault(one.why, []).append(one.cell.name)
-    return worst([one.verdict for one in required]), ["%s: %s" % (", ".join(names), why) for why, names in by_reason.items()]
+    for result in required:
+        if result.verdict != PASS:
+            by_reason.setdefault(result.why, []).append(result.cell.name)
+    return worst([result.verdict for result in required]), ["%s: %s" % (", ".join(names), why) for why, names in by_reason.items()]
 
 
 def block_rate(cell: Cell, text: str, seconds: float) -> float:
@@ -190,33 +190,33 @@ def block_rate(cell: Cell, text: str, seconds: float) -> float:
     return rate * cell.block / MIB if cell.unit == "MiB/s" else rate
 
 
-def cell_as_dict(found: CellFound) -> Dict[str, Any]:
+def cell_as_dict(result: CellFound) -> Dict[str, Any]:
     """One cell as the module returns it, and as the report takes it.
 
     *low* and *high* are those of what is judged: of the ratio to *base*, in the cell's unit. So they lie about *value*, and *wanted* is
     below, above or between them as the verdict says.
     """
-    one = found.compared
-    low, high = (one.ratio.low * one.base, one.ratio.high * one.base) if one else (found.rate.low, found.rate.high)
-    reads = [read for each in found.rounds for read in each.own]
+    comparison = result.compared
+    low, high = (comparison.ratio.low * comparison.base, comparison.ratio.high * comparison.base) if comparison else (result.rate.low, result.rate.high)
+    reads = [read for cell_round in result.rounds for read in cell_round.own]
     shares = percentiles_us(merge_bins([read.bins for read in reads]))
     return {
-        "name": found.cell.name,
-        "verdict": found.verdict,
-        "required": found.required,
-        "state": found.cell.state,
-        "value": _figure(found.rate.share),
+        "name": result.cell.name,
+        "verdict": result.verdict,
+        "required": result.required,
+        "state": result.cell.state,
+        "value": _figure(result.rate.share),
         "low": _figure(low),
         "high": _figure(high),
-        "wanted": _figure(one.base * one.least) if one else None,
-        "unit": found.cell.unit,
-        "against": one.against if one else "",
-        "why": found.why,
-        "ratio": _ratio(one.ratio.share) if one else None,
-        "ratio_low": _ratio(one.ratio.low) if one else None,
-        "ratio_high": _ratio(one.ratio.high) if one else None,
-        "rates": [_figure(math.exp(_log(each.own))) for each in found.rounds],
-        "incumbent_rates": [_figure(math.exp(_log(each.base))) for each in found.rounds if each.base],
+        "wanted": _figure(comparison.base * comparison.least) if comparison else None,
+        "unit": result.cell.unit,
+        "against": comparison.against if comparison else "",
+        "why": result.why,
+        "ratio": _ratio(comparison.ratio.share) if comparison else None,
+        "ratio_low": _ratio(comparison.ratio.low) if comparison else None,
+        "ratio_high": _ratio(comparison.ratio.high) if comparison else None,
+        "rates": [_figure(math.exp(_log(cell_round.own))) for cell_round in result.rounds],
+        "incumbent_rates": [_figure(math.exp(_log(cell_round.base))) for cell_round in result.rounds if cell_round.base],
         "cpu_busy": round(math.fsum(read.busy for read in reads) / len(reads), 3),
         **{name.replace(".", "") + "_us": None if value is None else round(value, 1) for name, value in shares.items()},
     }
@@ -231,25 +231,25 @@ def _ratio(value: float) -> Optional[float]:
     return None if value > _MANY else round(value, 4)
 
 
-def steady_rounds(wanted: Options) -> List[CellRound]:
+def steady_rounds(options: Options) -> List[CellRound]:
     """The rounds of a run to the steady state as those of a cell."""
-    return [CellRound((ReadBlock(rate),)) for rate in wanted.steady]
+    return [CellRound((ReadBlock(rate),)) for rate in options.steady]
 
 
-def headrooms(found: Sequence[CellFound], wanted: Options) -> List[Dict[str, Any]]:
+def headrooms(results: Sequence[CellFound], options: Options) -> List[Dict[str, Any]]:
     """How many times the drive carries each demand of the workload, the least first."""
-    rounds = {one.cell.name: one.rounds for one in found}
+    rounds = {result.cell.name: result.rounds for result in results}
     listed = []
-    for demand in wanted.demands:
-        ratio = interval([_log(each.own) - math.log(demand.floor) for each in rounds[demand.cell]], ERROR)
+    for demand in options.demands:
+        ratio = interval([_log(cell_round.own) - math.log(demand.floor) for cell_round in rounds[demand.cell]], ERROR)
         times = {"headroom": ratio.share, "low": ratio.low, "high": ratio.high}
         listed.append({"cell": demand.cell, "floor": _figure(demand.floor), **{key: _ratio(value) for key, value in times.items()}})
-    return sorted(listed, key=lambda one: one["headroom"] or 0.0)
+    return sorted(listed, key=lambda load: load["headroom"] or 0.0)
 
 
-def headroom_line(load: Mapping[str, Any], wanted: Options) -> str:
-    """One of them in words."""
-    (text,) = [demand.text for demand in wanted.demands if demand.cell == load["cell"]]
+def headroom_line(load: Mapping[str, Any], options: Options) -> str:
+    """One headroom in words."""
+    (text,) = [demand.text for demand in options.demands if demand.cell == load["cell"]]
     return "headroom: %s is %s times (%s to %s) the %s" % (load["cell"], load["headroom"], load["low"], load["high"], text)
 
 

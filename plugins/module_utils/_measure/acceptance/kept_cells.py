@@ -24,26 +24,26 @@ _BUSY = "another acceptance of this drive is under way; wait for it"
 _FILLED = "filled"
 
 
-def options_digest(wanted: Options) -> str:
-    """Of all that the rates depend on."""
-    asked = [[[cell.name, cell.state] for cell in wanted.cells], wanted.blocks, wanted.block_seconds, wanted.serial]
+def options_digest(options: Options) -> str:
+    """A digest of all options that the rates depend on."""
+    asked = [[[cell.name, cell.state] for cell in options.cells], options.blocks, options.block_seconds, options.serial]
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
 class KeptCells:
     """What is done of a measurement. *rounds*: by cell; *read*, *written* and *seconds*: what they took."""
 
-    def __init__(self, drives: Sequence[str], wanted: Options, now: float) -> None:
+    def __init__(self, drives: Sequence[str], options: Options, now: float) -> None:
         """*drives*: by what each is known for good, the one that is measured first; an empty one is not known again, and then nothing is kept."""
         self.problem = ""
-        self._head = {"format": FORMAT, "drives": list(drives), "options": options_digest(wanted)}
-        self._names = [cell.name for cell in wanted.cells]
+        self._head = {"format": FORMAT, "drives": list(drives), "options": options_digest(options)}
+        self._names = [cell.name for cell in options.cells]
         self._lines: List[Mapping[str, Any]] = []
         self._file: Optional[LineFile] = None
         if all(drives):
             self._file = LineFile(os.path.join(DIRECTORY, slug(drives[0]) + ".jsonl"), _BUSY)
             self._take_up(now)
-        self.kept = len([one for one in self._lines if one["cell"] != _FILLED])
+        self.kept = len([line for line in self._lines if line["cell"] != _FILLED])
 
     def close(self) -> None:
         if self._file is not None:
@@ -51,7 +51,7 @@ class KeptCells:
             self._file = None
 
     def finish(self) -> None:
-        """All of it is done."""
+        """The measurement is complete."""
         if self._file is not None:
             self._file.remove()
 
@@ -63,23 +63,23 @@ class KeptCells:
 
     @property
     def rounds(self) -> Dict[str, List[CellRound]]:
-        found: Dict[str, List[CellRound]] = {name: [] for name in self._names}
-        for one in self._lines:
-            if one["cell"] != _FILLED:
-                found[one["cell"]].append(CellRound(*(tuple(map(_block, one[side])) for side in ("own", "base"))))
-        return found
+        rounds: Dict[str, List[CellRound]] = {name: [] for name in self._names}
+        for line in self._lines:
+            if line["cell"] != _FILLED:
+                rounds[line["cell"]].append(CellRound(*(tuple(map(_block, line[side])) for side in ("own", "base"))))
+        return rounds
 
     @property
     def filled(self) -> bool:
         """Whether the drive was filled since it was discarded."""
-        return any(one["cell"] == _FILLED for one in self._lines)
+        return any(line["cell"] == _FILLED for line in self._lines)
 
     def sum_of(self, key: str) -> Any:
-        """Of *read*, *written* or *seconds*."""
-        return sum(one[key] for one in self._lines)
+        """The sum of *read*, *written* or *seconds* over all rounds."""
+        return sum(line[key] for line in self._lines)
 
     def add(self, cell: str, done: CellRound, now: float, **took: Any) -> None:
-        self._keep({"cell": cell, "time": now, **took, **{side: [one._asdict() for one in blocks] for side, blocks in done._asdict().items()}})
+        self._keep({"cell": cell, "time": now, **took, **{side: [block._asdict() for block in blocks] for side, blocks in done._asdict().items()}})
 
     def add_fill(self, now: float, **took: Any) -> None:
         self._keep({"cell": _FILLED, "time": now, **took})
@@ -97,7 +97,7 @@ class KeptCells:
         self._lines.append(record)
 
     def _take_up(self, now: float) -> None:
-        """The records of this measurement, if there are any that can be used. Of another one they are removed."""
+        """The records of this measurement, if there are any that can be used. Those of another one are removed."""
         try:
             head, *lines = self._file.read() if self._file else [{}]
             last = float(lines[-1]["time"])
@@ -110,7 +110,7 @@ class KeptCells:
 
     def _is_sound(self) -> bool:
         return all(self.sum_of(key) >= 0 for key in ("read", "written", "seconds")) and all(
-            one.rate > 0 and one.busy >= 0 for rounds in self.rounds.values() for each in rounds for one in (*each.own, *each.base)
+            block.rate > 0 and block.busy >= 0 for rounds in self.rounds.values() for cell_round in rounds for block in (*cell_round.own, *cell_round.base)
         )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cells of an acceptance: which loads a drive is measured with, and how fio is told each of them. Pure."""
+"""The cells of an acceptance: which loads a drive is measured with, and the fio arguments of each. Pure."""
 
 from __future__ import annotations
 

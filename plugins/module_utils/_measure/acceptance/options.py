@@ -132,9 +132,9 @@ def _positive(value: Any, where: str) -> float:
 def _floors(given: Mapping[str, Any], measured: Sequence[str]) -> Dict[str, float]:
     faults = Faults()
     names: List[str] = faults.take([], _names, [str(name) for name in given], "floors", measured)
-    found = {name: faults.take(1.0, _positive, given[name], "floors: " + name) for name in names if name in given}
+    floors = {name: faults.take(1.0, _positive, given[name], "floors: " + name) for name in names if name in given}
     faults.tell()
-    return found
+    return floors
 
 
 def _demands(workload: Mapping[str, Any], measured: Sequence[str]) -> Tuple[Demand, ...]:
@@ -144,7 +144,7 @@ def _demands(workload: Mapping[str, Any], measured: Sequence[str]) -> Tuple[Dema
     kib = workload["kib"]
     if not 0.5 <= kib <= 64:
         raise PlumblineError("workload: kib: %g; wanted 0.5 to 64, the size of a random request" % kib)
-    found = []
+    demands = []
     # The rate of writes is what is left of it in the steady state, where that was measured.
     writes = STEADY_CELL if STEADY_CELL.name in measured else BY_NAME["rand_write_4k_qd64"]
     for key, cell, what in (("read_iops", cell_for_reads(round(kib * KIB)), "reads"), ("write_iops", writes, "writes")):
@@ -154,8 +154,8 @@ def _demands(workload: Mapping[str, Any], measured: Sequence[str]) -> Tuple[Dema
         if cell.name not in measured:
             remedy = "give steady, or writes: true" if cell.writes else "add it there"
             raise PlumblineError("workload: it is judged by the cell %s, which is not among cells; %s" % (cell.name, remedy))
-        found.append(Demand(cell.name, rate * max(1.0, kib * KIB / cell.block), "%g random %s/s of %g KiB" % (rate, what, kib)))
-    return tuple(found)
+        demands.append(Demand(cell.name, rate * max(1.0, kib * KIB / cell.block), "%g random %s/s of %g KiB" % (rate, what, kib)))
+    return tuple(demands)
 
 
 def _steady(result: Mapping[str, Any]) -> Tuple[float, ...]:
@@ -183,7 +183,7 @@ def _former(record: Mapping[str, Any], judged: Sequence[Cell]) -> Former:
     if not record:
         return Options().former
     cells = record.get("cells")
-    if not isinstance(cells, list) or not all(isinstance(one, dict) for one in cells):
+    if not isinstance(cells, list) or not all(isinstance(entry, dict) for entry in cells):
         raise PlumblineError("record: its cells are %s; wanted what this module returned, with its list of cells" % kind(cells))
     drive = record.get("drive")
     drive = drive if isinstance(drive, dict) else {}
@@ -192,14 +192,14 @@ def _former(record: Mapping[str, Any], judged: Sequence[Cell]) -> Former:
         raise PlumblineError("record: the drive held nothing when it was measured; reads of trimmed blocks say nothing of the flash")
     rates: Dict[str, Tuple[float, ...]] = {}
     by_name = {cell.name: cell for cell in judged}
-    for one in cells:
-        name = one.get("name")
+    for entry in cells:
+        name = entry.get("name")
         if not isinstance(name, str) or name not in by_name:
             continue
         alike = (by_name[name].state,) if by_name[name].writes else (AS_FOUND, FILLED)
-        if one.get("state") not in alike:
-            raise PlumblineError("record: %s was measured in the state '%s'; it is compared in the state %s" % (name, one.get("state"), " or ".join(alike)))
-        blocks = one.get("rates")
+        if entry.get("state") not in alike:
+            raise PlumblineError("record: %s was measured in the state '%s'; it is compared in the state %s" % (name, entry.get("state"), " or ".join(alike)))
+        blocks = entry.get("rates")
         if not isinstance(blocks, list) or len(blocks) < _FEWEST_RATES:
             raise PlumblineError("record: the rates of %s are %s; wanted a list of %d numbers or more" % (name, kind(blocks), _FEWEST_RATES))
         rates[name] = tuple(_positive(rate, "record: a rate of " + name) for rate in blocks)

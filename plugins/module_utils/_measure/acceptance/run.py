@@ -44,7 +44,7 @@ _PAIRED = ((0, 1, 1, 0), (1, 0, 0, 1))
 
 
 class AcceptanceResult(NamedTuple):
-    """Everything that an acceptance came to."""
+    """The whole result of an acceptance."""
 
     verdict: str
     reasons: List[str]
@@ -62,31 +62,31 @@ class AcceptanceResult(NamedTuple):
 
 def disks_below(seen: Observation, devno: str) -> List[Node]:
     """The disks on which a device lies; itself, if it is one."""
-    return [seen.nodes[one] for one in levels_below(seen, devno)[0] if one in seen.nodes]
+    return [seen.nodes[disk] for disk in levels_below(seen, devno)[0] if disk in seen.nodes]
 
 
-def find_drives(seen: Observation, device: str, incumbent: str, wanted: Options) -> List[Node]:
+def find_drives(seen: Observation, device: str, incumbent: str, options: Options) -> List[Node]:
     """The device, and the incumbent if one is named. Raises PlumblineError for what cannot be read, or cannot be compared."""
     names = [device, incumbent] if incumbent else [device]
-    found = [resolve(seen.nodes, [name])[0] for name in names]
-    for devno in found:
+    devnos = [resolve(seen.nodes, [name])[0] for name in names]
+    for devno in devnos:
         node = seen.nodes[devno]
         if node.size < _SMALLEST:
             raise PlumblineError("%s has %s; wanted at least %s, or caches are measured" % (node_path(node), human(node.size), human(_SMALLEST)))
-        large = [cell.name for cell in wanted.cells if cell.block % node.limits.logical]
+        large = [cell.name for cell in options.cells if cell.block % node.limits.logical]
         if large:
             raise PlumblineError(
                 "%s has logical blocks of %d bytes, and cannot be read in the size of %s; name other cells" % (node_path(node), node.limits.logical, large[0])
             )
     if incumbent:
-        for mine in disks_below(seen, found[0]):
-            for other in disks_below(seen, found[1]):
+        for mine in disks_below(seen, devnos[0]):
+            for other in disks_below(seen, devnos[1]):
                 alike = bool(mine.identity.key) and mine.identity.key == other.identity.key
                 if mine.devno == other.devno or alike or on_one_ssd(mine, other):
                     raise PlumblineError(
                         "incumbent: %s lies on the same drive as %s (%s); wanted another one" % (incumbent, device, node_path(other)),
                     )
-    return [seen.nodes[devno] for devno in found]
+    return [seen.nodes[devno] for devno in devnos]
 
 
 def blank_share(path: str, span: Span, dice: random.Random) -> float:
@@ -104,11 +104,11 @@ def blank_share(path: str, span: Span, dice: random.Random) -> float:
 class Acceptance:
     """One measurement under way."""
 
-    def __init__(self, nodes: List[Node], wanted: Options, dice: random.Random) -> None:
+    def __init__(self, nodes: List[Node], options: Options, dice: random.Random) -> None:
         self.began = time.monotonic()
         self.fio = find_fio()
         self.nodes = nodes
-        self.wanted = wanted
+        self.options = options
         self.dice = dice
         self.read_bytes = 0
         self.written_bytes = 0
@@ -116,7 +116,7 @@ class Acceptance:
 
     @property
     def ramp(self) -> float:
-        return min(self.wanted.block_seconds / 4, 2.0)
+        return min(self.options.block_seconds / 4, 2.0)
 
     @property
     def orders(self) -> Tuple[Tuple[int, ...], ...]:
@@ -125,12 +125,12 @@ class Acceptance:
     @property
     def expected(self) -> float:
         """About how many seconds it takes."""
-        return len(self.wanted.cells) * self.wanted.blocks * len(self.orders[0]) * (self.wanted.block_seconds + self.ramp)
+        return len(self.options.cells) * self.options.blocks * len(self.orders[0]) * (self.options.block_seconds + self.ramp)
 
     def measure(self, kept: KeptCells) -> None:
         """All rounds of all cells that are not kept yet. Each goes through the cells in an order of its own."""
-        fresh = [cell for cell in self.wanted.cells if cell.state == FRESH]
-        others = [cell for cell in self.wanted.cells if cell.state != FRESH]
+        fresh = [cell for cell in self.options.cells if cell.state == FRESH]
+        others = [cell for cell in self.options.cells if cell.state != FRESH]
         if self.device is not None and kept.filled and not self._is_full(self.device):
             kept.restart()
         self._rounds(fresh, kept)
@@ -142,7 +142,7 @@ class Acceptance:
 
     def _rounds(self, cells: Sequence[Cell], kept: KeptCells) -> None:
         before = {name: len(rounds) for name, rounds in kept.rounds.items()}
-        for number in range(self.wanted.blocks):
+        for number in range(self.options.blocks):
             for cell in self.dice.sample(cells, len(cells)):
                 if number >= before[cell.name]:
                     kept.add(cell.name, self._round(cell), time.time(), **self._took())
@@ -168,7 +168,7 @@ class Acceptance:
     def _block(self, cell: Cell, node: Node, fraction: float) -> ReadBlock:
         span = write_discard.owned(node.size) if self.device else Span(0, node.size)
         place = cell_place(cell, node_path(node), span, fraction)
-        seconds, ramp = self.wanted.block_seconds, 0.0 if cell.writes else self.ramp
+        seconds, ramp = self.options.block_seconds, 0.0 if cell.writes else self.ramp
         if cell.state == FRESH and self.device is not None:
             written_drive.empty(self.device)
         if cell.writes:
@@ -176,13 +176,13 @@ class Acceptance:
         argv = cell_argv(self.fio, cell, place, seconds, ramp, written_drive.mark_of(node), most_of_block(span))
         with told_if_gone([node.name]):
             out, busy = run_fio(argv, ramp, seconds, "%s of %s" % (cell.name, place.path))
-            found = measure_fio.parse_output(out, [place])
-        moved = round(found.bytes * (1 + ramp / seconds))
+            load = measure_fio.parse_output(out, [place])
+        moved = round(load.bytes * (1 + ramp / seconds))
         if cell.writes:
             self.written_bytes += moved
         else:
             self.read_bytes += moved
-        return ReadBlock(judge.block_rate(cell, out, seconds), merge_bins([read_bins(out, side) for side in cell.sides]), busy, found.busiest)
+        return ReadBlock(judge.block_rate(cell, out, seconds), merge_bins([read_bins(out, side) for side in cell.sides]), busy, load.busiest)
 
     def _held_place(self, node: Node, place: Place) -> Place:
         """The place on the drive that is held, and on no other that may have its name by now."""
@@ -193,39 +193,39 @@ class Acceptance:
     @contextlib.contextmanager
     def held(self, run: Runner) -> Iterator[None]:
         """Hold the drive where it may be written to."""
-        if not self.wanted.serial:
+        if not self.options.serial:
             yield
             return
-        with written_drive.hold_drive(run, self.nodes[0], self.wanted.serial) as device:
+        with written_drive.hold_drive(run, self.nodes[0], self.options.serial) as device:
             self.device, self.nodes = device, [device.node, *self.nodes[1:]]  # what is held counts, under the name that it has now
             yield
         self.device = None
 
 
-def accept_drive(run: Runner, params: Mapping[str, Any], wanted: Options, check: bool) -> AcceptanceResult:
+def accept_drive(run: Runner, params: Mapping[str, Any], options: Options, check: bool) -> AcceptanceResult:
     """Measure the drive that a module's parameters name, and judge it. With *check* nothing of it is measured."""
     seen = read_sysfs.read_block_devices()
-    found = find_drives(seen, params["device"], params["incumbent"], wanted)
-    work = Acceptance(found, wanted, random.Random())
-    shown = [_identity(seen, node) for node in found]
-    told_serial = params["steady"].get("serial")
-    if told_serial and told_serial != shown[0]["serial"]:
-        raise PlumblineError("steady: it is of the drive %s; measured is %s" % (str(told_serial)[:60], shown[0]["serial"]))
-    wear = written_drive.cost(found[0], wanted, params) if wanted.serial else ""
+    nodes = find_drives(seen, params["device"], params["incumbent"], options)
+    work = Acceptance(nodes, options, random.Random())
+    shown = [_identity(seen, node) for node in nodes]
+    asked_serial = params["steady"].get("serial")
+    if asked_serial and asked_serial != shown[0]["serial"]:
+        raise PlumblineError("steady: it is of the drive %s; measured is %s" % (str(asked_serial)[:60], shown[0]["serial"]))
+    wear = written_drive.cost(nodes[0], options, params) if options.serial else ""
     if check:
-        if wanted.serial:
-            written_drive.examine(run, found[0], wanted.serial)
+        if options.serial:
+            written_drive.examine(run, nodes[0], options.serial)
         return _expected(work, shown, wear)
-    with work.held(run), contextlib.closing(KeptCells([known_as(seen, node) for node in found], wanted, time.time())) as kept:
+    with work.held(run), contextlib.closing(KeptCells([known_as(seen, node) for node in nodes], options, time.time())) as kept:
         work.measure(kept)
-        sides = [Sampled(node.name, blank_share(node_path(node), Span(0, node.size), work.dice)) for node in found]
+        sides = [Sampled(node.name, blank_share(node_path(node), Span(0, node.size), work.dice)) for node in nodes]
         kept.finish()
     return _judged(work, kept, shown, sides, wear)
 
 
 def known_as(seen: Observation, node: Node) -> str:
     """By what a device is known in another call, and after a boot: its disks, and what of them it is. Empty where a disk has no identity."""
-    keys = [one.identity.key for one in disks_below(seen, node.devno)]
+    keys = [disk.identity.key for disk in disks_below(seen, node.devno)]
     if not keys or not all(keys):
         return ""
     return " ".join([*sorted(keys), str(node.size), "" if node.kind == "disk" else node.title or node.name]).strip()
@@ -233,7 +233,7 @@ def known_as(seen: Observation, node: Node) -> str:
 
 def _expected(work: Acceptance, shown: List[Dict[str, Any]], wear: str) -> AcceptanceResult:
     """What would be measured."""
-    each = "%d rounds of %s" % (work.wanted.blocks, ", ".join(cell.name for cell in work.wanted.cells))
+    each = "%d rounds of %s" % (work.options.blocks, ", ".join(cell.name for cell in work.options.cells))
     names = " and ".join(map(node_path, work.nodes))
     plan = "check mode: nothing was measured. %s would be measured for about %.0f s: %s" % (names, work.expected, each)
     lines = [plan, wear] if wear else [plan]
@@ -241,22 +241,22 @@ def _expected(work: Acceptance, shown: List[Dict[str, Any]], wear: str) -> Accep
 
 
 def _judged(work: Acceptance, kept: KeptCells, shown: List[Dict[str, Any]], sides: List[Sampled], wear: str) -> AcceptanceResult:
-    wanted, rounds, written = work.wanted, kept.rounds, kept.sum_of("written")
+    options, rounds, written = work.options, kept.rounds, kept.sum_of("written")
     drive, other = (sides + [Sampled()])[:2]
-    cells_found = [judge.judge_cell(cell, rounds[cell.name], wanted, drive, other) for cell in wanted.cells]
-    if wanted.steady:
-        cells_found.append(judge.judge_cell(STEADY_CELL, judge.steady_rounds(wanted), wanted, drive, other))
+    cells_found = [judge.judge_cell(cell, rounds[cell.name], options, drive, other) for cell in options.cells]
+    if options.steady:
+        cells_found.append(judge.judge_cell(STEADY_CELL, judge.steady_rounds(options), options, drive, other))
     verdict, reasons = judge.judge_cells(cells_found)
-    cells = [judge.cell_as_dict(one) for one in cells_found]
-    loads = judge.headrooms(cells_found, wanted)
-    ending = [judge.headroom_line(load, wanted) for load in loads]
+    cells = [judge.cell_as_dict(cell) for cell in cells_found]
+    loads = judge.headrooms(cells_found, options)
+    ending = [judge.headroom_line(load, options) for load in loads]
     if written:
         ending.append("written: %s, %.2f of the drive; it was left blank" % (human(written), written / work.nodes[0].size))
     if kept.kept:
-        ending.append("taken up again: %d of %d rounds were done before" % (kept.kept, wanted.blocks * len(wanted.cells)))
+        ending.append("taken up again: %d of %d rounds were done before" % (kept.kept, options.blocks * len(options.cells)))
     ending += [kept.problem] if kept.problem else []
-    for side, told in zip(sides, shown):
-        told["blank"] = round(side.blank, 3)
+    for side, identity in zip(sides, shown):
+        identity["blank"] = round(side.blank, 3)
     return AcceptanceResult(
         verdict=verdict,
         reasons=reasons,

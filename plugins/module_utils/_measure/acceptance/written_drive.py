@@ -27,7 +27,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.run_fio imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.steady_state.request import accept_cost
 
 _FILL_BLOCK, _FILL_DEPTH = MIB, 8
-_FILL_STEPS = 20  # of the drive: after each the progress is told
+_FILL_STEPS = 20  # of the drive: after each the progress is reported
 _SLOWEST = 10**6  # bytes per second: a drive that is slower does not answer
 
 
@@ -40,11 +40,11 @@ def needs_fill(cells: Sequence[Cell]) -> bool:
     return any(cell.state not in (FRESH, STEADY) for cell in cells)
 
 
-def cost(node: Node, wanted: Options, params: Mapping[str, Any]) -> str:
+def cost(node: Node, options: Options, params: Mapping[str, Any]) -> str:
     """What the measurement writes at most, in one line. Raises PlumblineError where that is too much for the rated endurance."""
     span = write_discard.owned(node.size)
-    blocks = wanted.blocks * sum(cell.writes for cell in wanted.cells)
-    filled = span.length if needs_fill(wanted.cells) else 0
+    blocks = options.blocks * sum(cell.writes for cell in options.cells)
+    filled = span.length if needs_fill(options.cells) else 0
     parts = "one fill of %s in sequence, and %d blocks of %s" % (human(filled), blocks, human(most_of_block(span)))
     return accept_cost(filled + blocks * most_of_block(span), parts, params)
 

@@ -64,14 +64,14 @@ def first_collapse(rates: Sequence[float]) -> Collapse:
     caches: List[float] = []
     begin, sold = 0, round(_EARLIEST / WINDOW_SHARE)
     while True:
-        found = cliff(rates, begin, sold)
-        if found is None:
+        window = cliff(rates, begin, sold)
+        if window is None:
             return Collapse(None, tuple(caches))
-        if found >= sold:
-            return Collapse(round(found * WINDOW_SHARE, 4), tuple(caches))
-        if found > begin:
-            caches.append(round(found * WINDOW_SHARE, 4))
-        begin = found + 1  # where it still falls, the next one is found at once
+        if window >= sold:
+            return Collapse(round(window * WINDOW_SHARE, 4), tuple(caches))
+        if window > begin:
+            caches.append(round(window * WINDOW_SHARE, 4))
+        begin = window + 1  # where it still falls, the next one is found at once
 
 
 def hidden_space(collapse: Collapse) -> Hidden:
@@ -84,10 +84,10 @@ def hidden_space(collapse: Collapse) -> Hidden:
     return Hidden(share)
 
 
-def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
-    mean, other_mean = math.fsum(one) / len(one), math.fsum(other) / len(other)
-    product = math.fsum((a - mean) * (b - other_mean) for a, b in zip(one, other))
-    square = math.fsum((a - mean) ** 2 for a in one) * math.fsum((b - other_mean) ** 2 for b in other)
+def _correlation(first: Sequence[float], other: Sequence[float]) -> float:
+    mean, other_mean = math.fsum(first) / len(first), math.fsum(other) / len(other)
+    product = math.fsum((a - mean) * (b - other_mean) for a, b in zip(first, other))
+    square = math.fsum((a - mean) ** 2 for a in first) * math.fsum((b - other_mean) ** 2 for b in other)
     return product / math.sqrt(square) if square > 0 else 0.0
 
 
@@ -97,23 +97,23 @@ def _falls(rates: Sequence[float], tail: Sequence[float]) -> int:
     middle = (levels[len(levels) // 10] + levels[-1 - len(levels) // 10]) / 2
     count, high = 0, False
     for number in range(len(rates) - 1):
-        one, other = rates[number : number + 2]
-        if high and one < middle and other < middle:
+        rate, other = rates[number : number + 2]
+        if high and rate < middle and other < middle:
             count, high = count + 1, False
-        elif one >= middle and other >= middle:
+        elif rate >= middle and other >= middle:
             high = True
     return count
 
 
 def sawtooth(rates: Sequence[float]) -> Sawtooth:
-    """Whether collapses come back with each pass: what the first fill shows is left out, and two fills more are the least that tell."""
+    """Whether collapses come back with each pass: what the first fill shows is left out, and two fills more are the least that show it."""
     finite = [rate if math.isfinite(rate) else 0.0 for rate in rates]
     tail = finite[round(1 / WINDOW_SHARE) :]
     least, most = (round(fills / WINDOW_SHARE) for fills in _LAGS)
     if len(tail) < 2 * round(1 / WINDOW_SHARE):
         return Sawtooth(None, 0.0, False)
     likeness = {lag: _correlation(tail[:-lag], tail[lag:]) for lag in range(least, min(most, len(tail) // 2) + 1)}
-    lag = max(likeness, key=lambda one: likeness[one])
+    lag = max(likeness, key=lambda candidate: likeness[candidate])
     # What only falls, or settles, is like itself as well.
     if likeness[lag] < _ALIKE or _falls(finite, tail) < 2:
         return Sawtooth(None, likeness[lag], False)

@@ -36,13 +36,13 @@ _ERRORS = 4.0  # standard errors of a correlation
 _USABLE = 0.65  # of the rounds behind the fresh space, for the windows: a shorter stretch is flat by chance too often
 _TAIL = 0.02  # on either side of the interval of the rate
 _STALLED = 0.75  # below this share of the median
-_STALLED_ROUNDS = 0.2  # with a larger share of such rounds the drive stalls for a living
+_STALLED_ROUNDS = 0.2  # with a larger share of such rounds, stalls are how the drive works
 _LATENCY_MEANS = _LATENCY_SLOPE = 0.20
 _WARMING = 5  # degrees Celsius over both windows
 
 
 class LoadRound(NamedTuple):
-    """What one round of the load came to. Rounds end by bytes: a round is a share of the capacity, however long it takes."""
+    """The result of one round of the load. Rounds end by bytes: a round is a share of the capacity, however long it takes."""
 
     bytes: int
     seconds: float
@@ -102,36 +102,36 @@ def windows_agree(values: Sequence[float]) -> bool:
 
 def without_stalls(rounds: Sequence[LoadRound]) -> List[LoadRound]:
     """The rounds that no stall has hit."""
-    rates = [one.rate for one in rounds]
+    rates = [load_round.rate for load_round in rounds]
     least = _STALLED * sorted(rates)[len(rates) // 2] if rates else 0.0
-    return [one for one in rounds if one.rate >= least and one.rate > 0]
+    return [load_round for load_round in rounds if load_round.rate >= least and load_round.rate > 0]
 
 
 def rate_of(rounds: Sequence[LoadRound]) -> float:
-    """Bytes by seconds of all of them."""
-    seconds = math.fsum(one.seconds for one in rounds if one.rate > 0)
-    return sum(one.bytes for one in rounds if one.rate > 0) / seconds if seconds > 0 else 0.0
+    """The rate of all of them together: their bytes divided by their seconds."""
+    seconds = math.fsum(load_round.seconds for load_round in rounds if load_round.rate > 0)
+    return sum(load_round.bytes for load_round in rounds if load_round.rate > 0) / seconds if seconds > 0 else 0.0
 
 
 def joined_rates(rounds: Sequence[LoadRound], kept: Sequence[LoadRound], joined: int) -> List[float]:
-    """The rates of so many neighbours together each, of those that are kept; 0 for neighbours of which none is."""
-    chosen = {id(one) for one in kept}
-    return [rate_of([one for one in rounds[begin : begin + joined] if id(one) in chosen]) for begin in range(0, len(rounds), joined)]
+    """The rates of groups of *joined* neighbours, of the rounds that are kept alone; 0 for a group of which none is kept."""
+    chosen = {id(load_round) for load_round in kept}
+    return [rate_of([load_round for load_round in rounds[begin : begin + joined] if id(load_round) in chosen]) for begin in range(0, len(rounds), joined)]
 
 
 def judge_steady(rounds: Sequence[LoadRound], capacity: int, options: Options = DEFAULTS) -> Steady:
     """Look at the rounds of the random load so far, the latest last."""
-    fills = sum(max(one.bytes, 0) for one in rounds) / capacity if capacity > 0 else 0.0
+    fills = sum(max(load_round.bytes, 0) for load_round in rounds) / capacity if capacity > 0 else 0.0
     rate = rate_of(without_stalls(rounds[-2 * WINDOW :]))
     if options.snia:
-        if snia_holds([one.rate for one in rounds[-WINDOW:]]):
-            mean = math.fsum(one.rate for one in rounds[-WINDOW:]) / WINDOW
+        if snia_holds([load_round.rate for load_round in rounds[-WINDOW:]]):
+            mean = math.fsum(load_round.rate for load_round in rounds[-WINDOW:]) / WINDOW
             return Steady(STEADY, "the rule of the standard holds on the last five rounds", fills, mean, first=len(rounds) - WINDOW)
         why = "the rule of the standard does not hold on the last five rounds"
     else:
-        found, why = _two_windows(rounds, capacity, fills, options)
-        if found is not None and _two_windows(rounds[:-WINDOW], capacity, fills, options)[0] is not None:
-            return found
+        steady, why = _two_windows(rounds, capacity, fills, options)
+        if steady is not None and _two_windows(rounds[:-WINDOW], capacity, fills, options)[0] is not None:
+            return steady
         why = why or "the rule holds for the first time; it has to hold for a window more"
     if fills >= options.max_fills - 1e-9:
         return Steady(INCONCLUSIVE, "no steady state after %.1f fills: %s" % (fills, why), fills, rate)
@@ -156,10 +156,10 @@ def _behind_the_fresh_space(rounds: Sequence[LoadRound], capacity: int, options:
     """How many of the last rounds began when the physical space had been written once, whatever is hidden of it."""
     fresh = max(options.min_fills - 2 * WINDOW * ROUND_SHARE, 0.0) * capacity
     written = 0
-    for number, one in enumerate(rounds):
+    for number, load_round in enumerate(rounds):
         if written >= fresh * (1 - 1e-9):
             return len(rounds) - number
-        written += one.bytes
+        written += load_round.bytes
     return 0
 
 
@@ -174,8 +174,8 @@ def correlation(values: Sequence[float]) -> float:
     mean = math.fsum(values) / count
     square = math.fsum((value - mean) ** 2 for value in values)
     beside = math.fsum((values[number] - mean) * (values[number - 1] - mean) for number in range(1, count))
-    found = beside / square if square > 0 else 0.0
-    return min(max(found + (1 + 4 * found) / count + _ERRORS / math.sqrt(count), 0.0), _MOST_ALIKE)
+    measured = beside / square if square > 0 else 0.0
+    return min(max(measured + (1 + 4 * measured) / count + _ERRORS / math.sqrt(count), 0.0), _MOST_ALIKE)
 
 
 def rate_interval(rates: Sequence[float]) -> float:
@@ -200,7 +200,7 @@ def _obstacle(window: Sequence[LoadRound], kept: Sequence[LoadRound], joined: in
         return "%d of %d rounds were stalled" % (stalled, len(window))
     if not windows_agree(joined_rates(window, kept, joined)):
         return "the last two windows of five rounds do not agree" + (" (%d rounds of the load each)" % joined if joined > 1 else "")
-    half = rate_interval([one.rate for one in kept])
+    half = rate_interval([load_round.rate for load_round in kept])
     if half > options.precision:
         return "the rate is known to %.1f %% only; wanted %.1f %%" % (100 * half, 100 * options.precision)
     return _too_warm(window, options.hot or HOT) or (_restless_latency(window, joined) if options.latency else "")
@@ -208,7 +208,7 @@ def _obstacle(window: Sequence[LoadRound], kept: Sequence[LoadRound], joined: in
 
 def _too_warm(window: Sequence[LoadRound], limit: int) -> str:
     """Whether the drive may have slowed itself down. A drive that names no temperature cannot be asked."""
-    seen = [one.temperature for one in window if one.temperature is not None]
+    seen = [load_round.temperature for load_round in window if load_round.temperature is not None]
     if not seen:
         return ""
     if max(seen) >= limit:
@@ -220,7 +220,7 @@ def _too_warm(window: Sequence[LoadRound], limit: int) -> str:
 
 def _restless_latency(window: Sequence[LoadRound], joined: int) -> str:
     """Whether the 99th percentile still moves. It scatters more than the rate: the medians of both windows are compared, and a line through the ten."""
-    tails = [max((one.p99_us or 0.0 for one in window[begin : begin + joined]), default=0.0) for begin in range(0, len(window), joined)]
+    tails = [max((load_round.p99_us or 0.0 for load_round in window[begin : begin + joined]), default=0.0) for begin in range(0, len(window), joined)]
     if min(tails) <= 0:
         return "the 99th percentile of a round is not known"
     first, second = sorted(tails[:WINDOW])[WINDOW // 2], sorted(tails[WINDOW:])[WINDOW // 2]
@@ -231,6 +231,6 @@ def _restless_latency(window: Sequence[LoadRound], joined: int) -> str:
 
 
 def _steady(window: Sequence[LoadRound], kept: Sequence[LoadRound], joined: int, fills: float, count: int) -> Steady:
-    rate, half = rate_of(kept), rate_interval([one.rate for one in kept])
+    rate, half = rate_of(kept), rate_interval([load_round.rate for load_round in kept])
     why = "two windows of five agree within the rule, and the rate is known to %.1f %%" % (100 * half)
     return Steady(STEADY, why, fills, rate, rate * (1 - half), rate * (1 + half), count - len(window), joined, len(window) - len(kept))

@@ -65,9 +65,9 @@ def _rows(text: str) -> Sequence[Dict[str, Any]]:
 
 
 def ask_drive(node: Node) -> Tuple[Mapping[str, int], Optional[int]]:
-    """(what it has counted, degrees Celsius) by the drive's own word; None for a temperature that it does not say."""
-    found = read_drives(DriveMeans(shutil.which, _ASK_SECONDS), [node], [], False)
-    health = found[0][1] if found else None
+    """(its counters, degrees Celsius), as the drive reports them; None for a temperature that it does not report."""
+    drives = read_drives(DriveMeans(shutil.which, _ASK_SECONDS), [node], [], False)
+    health = drives[0][1] if drives else None
     return (health.counters, health.temperature) if health else ({}, None)
 
 
@@ -138,10 +138,10 @@ class FioDrive(Backend):
 
     def _account(self) -> int:
         """Bytes written to the disk, as the kernel counts them."""
-        found = read_account(self._node.name)
-        if found is None:
+        account = read_account(self._node.name)
+        if account is None:
             raise PlumblineError("%s: the kernel keeps no account of it, or it has gone; look at its queue/iostats" % self._node.path)
-        return found.written
+        return account.written
 
     def counters(self) -> Mapping[str, int]:
         said, self._said = self._said or ask_drive(self._node), None

@@ -34,9 +34,9 @@ def check_places(paths: Paths) -> None:
             raise PlumblineError("%s is no folder; a run is kept below it, and nothing was written: look who made it, and remove it" % there)
         if not os.access(there, os.W_OK | os.X_OK):
             raise PlumblineError("%s cannot be written to; a run is kept there, and nothing was written: mount it read-write" % there)
-        found = os.statvfs(there)
-        free = found.f_bavail * found.f_frsize
-        if free < room or (found.f_files and not found.f_favail):
+        filesystem = os.statvfs(there)
+        free = filesystem.f_bavail * filesystem.f_frsize
+        if free < room or (filesystem.f_files and not filesystem.f_favail):
             what = "%s" % human(free) if free < room else "no inode"
             text = "%s: %s: %s free, and a run keeps up to %s there; nothing was written: make room"
             raise PlumblineError(text % (there, os.strerror(errno.ENOSPC), what, human(room)))
@@ -66,14 +66,14 @@ def read_rounds(path: str, options: Options) -> Optional[Rounds]:
 
 def earlier_paths(paths: Paths) -> List[str]:
     """Where the runs of a search are that are over, but for the last one."""
-    found = [paths.earlier(number) for number in range(1, MOST_RUNS + 1)]
-    return [path for path in found if os.path.exists(path)]
+    earlier = [paths.earlier(number) for number in range(1, MOST_RUNS + 1)]
+    return [path for path in earlier if os.path.exists(path)]
 
 
 def read_runs(paths: Paths, options: Options) -> Tuple[Optional[Rounds], Tuple[Rounds, ...]]:
     """(the last run, all that are over). Raises PlumblineError for a file that is damaged."""
     last = read_rounds(paths.rounds, options)
-    over = [found for found in (read_rounds(path, options) for path in earlier_paths(paths)) if found is not None]
+    over = [run for run in (read_rounds(path, options) for path in earlier_paths(paths)) if run is not None]
     if last is None and over:  # cut off between two runs
         return over[-1], tuple(over)
     return last, (*over, last) if last is not None and last.freed else tuple(over)

@@ -36,11 +36,11 @@ def look_at(records: Sequence[Mapping[str, Any]], capacity: int, options: Option
         return Picture()
     rates: List[float] = []
     cuts: List[int] = []  # windows before each cut
-    for one in records:
-        if one["step"] == "resumed":
+    for record in records:
+        if record["step"] == "resumed":
             cuts.append(len(rates))
-        elif one["step"] == "load" and one["bytes"] >= _WHOLE * WINDOW_SHARE * capacity:
-            rates.append(one["bytes"] / one["seconds"] if one["seconds"] > 0 else 0.0)
+        elif record["step"] == "load" and record["bytes"] >= _WHOLE * WINDOW_SHARE * capacity:
+            rates.append(record["bytes"] / record["seconds"] if record["seconds"] > 0 else 0.0)
     collapse = first_collapse(rates)
     # A fill is that of the span; what is hidden is a share of the whole drive.
     hidden = hidden_space(collapse if collapse.fills is None else collapse._replace(fills=collapse.fills * (1 - options.reserve)))

@@ -54,19 +54,19 @@ class RandomLoad(NamedTuple):
 
 
 class ReserveTarget(NamedTuple):
-    """What a reserve is looked for. One of both counts; *hidden*: physical space beyond what the drive sells, where it is known."""
+    """The target of a search for a reserve. One of the two limits counts; *hidden*: physical space beyond what the drive sells, where it is known."""
 
     p99_write_ms: float = 0.0
     wa: float = 0.0
     hidden: Optional[float] = None
 
     @property
-    def wanted(self) -> float:
+    def limit(self) -> float:
         return self.wa or self.p99_write_ms
 
     @property
     def figure(self) -> str:
-        """The key of what a run came to."""
+        """The key of the figure in a run's result."""
         return "write_amplification" if self.wa else "p99_ms"
 
     @property
@@ -75,7 +75,7 @@ class ReserveTarget(NamedTuple):
 
     @property
     def words(self) -> str:
-        return "%s of %g" % (self.title, self.wanted)
+        return "%s of %g" % (self.title, self.limit)
 
     @property
     def asked(self) -> Dict[str, float]:
@@ -90,7 +90,7 @@ class ReserveTarget(NamedTuple):
 
     @property
     def runs(self) -> int:
-        """At most."""
+        """The largest number of runs."""
         return _AMPLIFICATION_RUNS if self.wa else MOST_RUNS
 
 
@@ -163,7 +163,7 @@ def read_run_options(params: Mapping[str, Any]) -> Options:
 
 
 def read_target(params: Mapping[str, Any]) -> Optional[ReserveTarget]:
-    """What a reserve is looked for; None where none is. Raises PlumblineError."""
+    """The target of a search for a reserve; None where there is none. Raises PlumblineError."""
     given = {key: value for key, value in (params["target"] or {}).items() if value is not None}
     if params["target"] is None:
         return None
@@ -175,13 +175,13 @@ def read_target(params: Mapping[str, Any]) -> Optional[ReserveTarget]:
         if key in given and not least < given[key] <= most:
             raise PlumblineError("target.%s: %g; wanted more than %g, and at most %g" % (key, given[key], least, most))
     hidden = read_share(given["hidden"], "target.hidden") if "hidden" in given else None
-    found = ReserveTarget(given.get("p99_write_ms", 0.0), given.get("wa", 0.0), hidden)
+    target = ReserveTarget(given.get("p99_write_ms", 0.0), given.get("wa", 0.0), hidden)
     try:
         check_fills(params["max_fills"], DEFAULTS.with_reserve(MOST_RESERVED))
-        found.guess  # pylint: disable=pointless-statement # noqa: B018 # some targets have none
+        target.guess  # pylint: disable=pointless-statement # noqa: B018 # some targets have none
     except PlumblineError as fault:
         raise PlumblineError("target: %s" % fault.msg) from fault
-    return found
+    return target
 
 
 def read_share(text: str, where: str) -> float:
@@ -192,11 +192,11 @@ def read_share(text: str, where: str) -> float:
     return share
 
 
-def check_fills(wanted: float, options: Options) -> None:
+def check_fills(max_fills: float, options: Options) -> None:
     """Raises PlumblineError for a longest load with which there would be no verdict."""
-    if not options.min_fills <= wanted <= _MOST_FILLS:
-        told = " with a reserve of %g%%" % (100 * options.reserve) if options.reserve else ""
-        raise PlumblineError("max_fills: %g; wanted %g to %g%s" % (wanted, options.min_fills, _MOST_FILLS, told))
+    if not options.min_fills <= max_fills <= _MOST_FILLS:
+        reserved = " with a reserve of %g%%" % (100 * options.reserve) if options.reserve else ""
+        raise PlumblineError("max_fills: %g; wanted %g to %g%s" % (max_fills, options.min_fills, _MOST_FILLS, reserved))
 
 
 def loaded_span(size: int, reserve: float) -> Span:
@@ -235,17 +235,17 @@ def check_wear(capacity: int, options: Options, params: Mapping[str, Any], runs:
 
 def accept_cost(most: int, parts: str, params: Mapping[str, Any]) -> str:
     """What writing *most* bytes costs the drive, in one line with its *parts*. Raises PlumblineError as check_wear() does."""
-    told = "it writes %s at most (%s)" % (human(most), parts)
+    text = "it writes %s at most (%s)" % (human(most), parts)
     rated = params["terabytes_written"] * 10**12
     if rated < 0:
         raise PlumblineError("terabytes_written: %d; wanted the drive's rated endurance (TBW)" % params["terabytes_written"])
     if rated:
-        told += ", %.2f %% of the %d TB that the drive is rated for" % (100 * most / rated, params["terabytes_written"])
+        text += ", %.2f %% of the %d TB that the drive is rated for" % (100 * most / rated, params["terabytes_written"])
     if params["accept_wear"] or (rated and most <= MOST_OF_RATED * rated):
-        return told
+        return text
     if not rated:
-        raise PlumblineError("refused: nothing was written. %s; say what the drive is rated for (terabytes_written, its TBW), or accept_wear: true" % told)
-    raise PlumblineError("refused: nothing was written. %s; more than %g %% needs accept_wear: true" % (told, 100 * MOST_OF_RATED))
+        raise PlumblineError("refused: nothing was written. %s; say what the drive is rated for (terabytes_written, its TBW), or accept_wear: true" % text)
+    raise PlumblineError("refused: nothing was written. %s; more than %g %% needs accept_wear: true" % (text, 100 * MOST_OF_RATED))
 
 
 def as_record(request: Request) -> Mapping[str, Any]:
@@ -258,9 +258,9 @@ def read_record(record: Any, where: str) -> Request:
     """A request that was kept. Raises PlumblineError for anything else."""
     try:
         target = ReserveTarget(**record["target"]) if record.get("target") else None
-        found = Request(**{**record, "load": RandomLoad(**record["load"]), "options": Options(**record["options"]), "target": target})
-        if len(bytes.fromhex(found.mark)) and all(isinstance(word, str) and word for word in (found.path, found.drive, found.serial)):
-            return found
+        request = Request(**{**record, "load": RandomLoad(**record["load"]), "options": Options(**record["options"]), "target": target})
+        if len(bytes.fromhex(request.mark)) and all(isinstance(word, str) and word for word in (request.path, request.drive, request.serial)):
+            return request
     except (AttributeError, TypeError, KeyError, ValueError):
         pass
     raise PlumblineError("%s: it is no request of a run, or damaged; remove its directory, and free the device by your own tools" % where)

@@ -40,7 +40,7 @@ class Rounds(NamedTuple):
     @property
     def filled(self) -> int:
         """Bytes of the sequential fill that are done."""
-        return sum(one["bytes"] for one in self.records if one["step"] == "fill")
+        return sum(record["bytes"] for record in self.records if record["step"] == "fill")
 
     @property
     def to_fill(self) -> int:
@@ -50,38 +50,38 @@ class Rounds(NamedTuple):
     @property
     def freed(self) -> bool:
         """Whether the device was left blank again."""
-        return any(one["step"] == "freed" for one in self.records)
+        return any(record["step"] == "freed" for record in self.records)
 
     @property
     def resumed(self) -> int:
         """The number of records up to the last time that the run was taken up."""
-        return max((number + 1 for number, one in enumerate(self.records) if one["step"] == "resumed"), default=0)
+        return max((number + 1 for number, record in enumerate(self.records) if record["step"] == "resumed"), default=0)
 
     @property
     def verdict(self) -> Steady:
         """What the rounds of the load say. Those before the run was last taken up count as written and for nothing else."""
         if self.options.is_picture:
             return self._drawn_so_far()
-        before = sum(one["bytes"] for one in self.records[: self.resumed] if one["step"] == "load") / self.capacity
-        rounds = [round_of(one) for one in self.records[self.resumed :] if one["step"] == "load"]
+        before = sum(record["bytes"] for record in self.records[: self.resumed] if record["step"] == "load") / self.capacity
+        rounds = [round_of(record) for record in self.records[self.resumed :] if record["step"] == "load"]
         options = self.options
         if before:
             least = max(options.min_fills - before, options.tidied_fills + 2 * WINDOW * ROUND_SHARE)
             options = options._replace(min_fills=least, max_fills=max(options.max_fills - before, 0.0))
-        found = judge_steady(rounds, self.capacity, options)
-        if before and found.verdict == INCONCLUSIVE:
-            found = found._replace(why="%s; it was interrupted after %.1f fills" % (found.why, before))
-        return found._replace(fills=before + found.fills)
+        steady = judge_steady(rounds, self.capacity, options)
+        if before and steady.verdict == INCONCLUSIVE:
+            steady = steady._replace(why="%s; it was interrupted after %.1f fills" % (steady.why, before))
+        return steady._replace(fills=before + steady.fills)
 
     def _drawn_so_far(self) -> Steady:
-        loaded = [round_of(one) for one in self.records if one["step"] == "load"]
-        fills = sum(one.bytes for one in loaded) / self.capacity
+        loaded = [round_of(record) for record in self.records if record["step"] == "load"]
+        fills = sum(loaded_round.bytes for loaded_round in loaded) / self.capacity
         late = loaded[-max(round(_AT_THE_END / WINDOW_SHARE), 1) :]
         return Steady(NOT_JUDGED if fills >= self.options.max_fills - 1e-9 else RUNNING, "a picture, not judged", fills, rate_of(late))
 
     @property
     def picture(self) -> Picture:
-        """What a picture shows so far; nothing of a run that is none."""
+        """What a picture shows so far; empty for a run that is no picture."""
         return look_at(self.records, self.capacity, self.options)
 
     @property
@@ -93,21 +93,21 @@ class Rounds(NamedTuple):
     @property
     def seconds(self) -> float:
         """The time of all rounds."""
-        return math.fsum(one["seconds"] for one in self.records if one["step"] in ("fill", "load"))
+        return math.fsum(record["seconds"] for record in self.records if record["step"] in ("fill", "load"))
 
 
 def round_of(record: Mapping[str, Any]) -> LoadRound:
-    """A round as it was kept. Raises ValueError, KeyError or TypeError for what is none."""
+    """A round as it was kept. Raises ValueError, KeyError or TypeError for a record that is no round."""
     # A run that was begun before the last two were kept lacks them.
     more = (record.get("p50_us"), record.get("p999_us"))
-    found = LoadRound(int(record["bytes"]), float(record["seconds"]), record["p99_us"], record["temperature"], *more)
-    if found.bytes <= 0:
-        raise ValueError(found)
-    return found
+    load_round = LoadRound(int(record["bytes"]), float(record["seconds"]), record["p99_us"], record["temperature"], *more)
+    if load_round.bytes <= 0:
+        raise ValueError(load_round)
+    return load_round
 
 
 def parse_records(text: bytes, path: str) -> List[Dict[str, Any]]:
-    """The records of whole lines, the head first. Raises PlumblineError for a file that is none."""
+    """The records of whole lines, the head first. Raises PlumblineError for a file that is no record of a run."""
     try:
         lines: List[Dict[str, Any]] = [json.loads(line) for line in text.decode("ascii").splitlines()]
         if not all(isinstance(line, dict) and "step" in line for line in lines):
@@ -121,7 +121,7 @@ def parse_records(text: bytes, path: str) -> List[Dict[str, Any]]:
 
 
 def steady_result(rounds: Rounds, load: RandomLoad, device: str) -> Dict[str, Any]:
-    """What a run came to so far, as the module returns it and the report reads it."""
+    """The result of a run so far, as the module returns it and the report reads it."""
     verdict = rounds.verdict
     is_picture, picture = rounds.options.is_picture, rounds.picture
     return {
@@ -152,21 +152,21 @@ def steady_result(rounds: Rounds, load: RandomLoad, device: str) -> Dict[str, An
 def _tail_ms(rounds: Rounds, verdict: Steady) -> Optional[float]:
     """The median of the windows' 99th percentiles; of a picture that of its last fill."""
     if rounds.options.is_picture:
-        tails = [one["p99_us"] for one in rounds.records if one["step"] == "drawn"][-1:]
+        tails = [record["p99_us"] for record in rounds.records if record["step"] == "drawn"][-1:]
     else:
-        loaded = [one for one in rounds.records[rounds.resumed :] if one["step"] == "load"]
-        tails = sorted(one["p99_us"] for one in loaded[verdict.first :] if one["p99_us"] is not None)
+        loaded = [record for record in rounds.records[rounds.resumed :] if record["step"] == "load"]
+        tails = sorted(record["p99_us"] for record in loaded[verdict.first :] if record["p99_us"] is not None)
     return _ms(tails[len(tails) // 2]) if tails else None
 
 
 def _amplification(rounds: Rounds, verdict: Steady) -> Dict[str, Any]:
     """By the drive's own counters, from before the windows of the verdict to their end."""
-    loads = [number for number, one in enumerate(rounds.records) if one["step"] == "load" and number >= rounds.resumed]
-    found = None
+    loads = [number for number, record in enumerate(rounds.records) if record["step"] == "load" and number >= rounds.resumed]
+    amplification = None
     if verdict.verdict == STEADY:
         ends = (rounds.records[loads[verdict.first] - 1], rounds.records[loads[-1]])
-        found = counted_amplification(*(one.get("counters") or {} for one in ends))
-    values = found._asdict() if found else {}
+        amplification = counted_amplification(*(record.get("counters") or {} for record in ends))
+    values = amplification._asdict() if amplification else {}
     names = (("", "value"), ("_low", "low"), ("_high", "high"))
     return {"write_amplification" + end: round(values[key], 3) if values else None for end, key in names}
 
@@ -199,13 +199,13 @@ def _drawn(rounds: Rounds, load: RandomLoad, verdict: Steady) -> Dict[str, Any]:
             if number == verdict.first:
                 begun = written / rounds.capacity
             number += 1
-        one = round_of(record)
-        written += one.bytes
+        load_round = round_of(record)
+        written += load_round.bytes
         series["fills"].append(round(written / rounds.capacity, 4))
-        series["mib_s"].append(_mib(one.rate))
-        series["iops"].append(round(one.rate / load.block, 1) if record["step"] == "load" else None)
+        series["mib_s"].append(_mib(load_round.rate))
+        series["iops"].append(round(load_round.rate / load.block, 1) if record["step"] == "load" else None)
         for name, key in _LATENCIES:
-            series[name].append(_ms(getattr(one, key)))
+            series[name].append(_ms(getattr(load_round, key)))
     if rounds.picture.collapse is not None:
         marks.append({"fills": rounds.picture.collapse, "label": "first collapse"})
     if verdict.verdict == STEADY:

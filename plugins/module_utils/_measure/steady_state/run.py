@@ -93,7 +93,7 @@ class SteadyRun:
 
     def advance(self) -> Steady:
         """Do the next round and keep it; nothing happens behind the verdict."""
-        steps = {one["step"] for one in self.records}
+        steps = {record["step"] for record in self.records}
         length = math.ceil(ROUND_SHARE * self.capacity)
         if "discard" not in steps:
             self.backend.discard()
@@ -122,9 +122,9 @@ class SteadyRun:
             raise PlumblineError("%s: a load wrote nothing; has the drive gone?" % self.path)
         self._keep({"step": "drawn", **whole._asdict(), **self._counted()})
 
-    def _keep_window(self, one: LoadRound) -> None:
+    def _keep_window(self, load_round: LoadRound) -> None:
         """The drive is not asked for its own count: a command to it would show in the rate."""
-        self._keep({"step": "load", **one._asdict()})
+        self._keep({"step": "load", **load_round._asdict()})
 
     def run(self) -> Steady:
         """All rounds that are left."""
@@ -136,15 +136,15 @@ class SteadyRun:
         """One round. It is begun again where its load was killed, and what that one wrote is kept first: it is ours as well."""
         for left in reversed(range(_TRIES)):
             try:
-                one = write()
+                load_round = write()
                 break
             except LoadKilled:
                 self._keep({"step": "killed", **self._counted()})
                 if not left:
                     raise
-        if one.bytes <= 0:
+        if load_round.bytes <= 0:
             raise PlumblineError("%s: a round wrote nothing; has the drive gone?" % self.path)
-        self._keep({"step": step, **one._asdict(), **self._counted()})
+        self._keep({"step": step, **load_round._asdict(), **self._counted()})
 
     def _counted(self) -> Dict[str, Any]:
         counters = self.backend.counters()
@@ -177,11 +177,11 @@ class SteadyRun:
 
         A counter that is lower says nothing: emulated drives count from each start anew. The drive's identity and the marks of the load are proven besides.
         """
-        known = max((number for number, one in enumerate(self.records) if one.get("written") is not None), default=None)
+        known = max((number for number, record in enumerate(self.records) if record.get("written") is not None), default=None)
         now = self._counted()["written"]
         if known is None or now is None:
             return
-        ours = sum(one["bytes"] for one in self.records[known + 1 :] if one["step"] == "load")
+        ours = sum(record["bytes"] for record in self.records[known + 1 :] if record["step"] == "load")
         beyond = now - self.records[known]["written"] - ours
         if beyond > (ROUND_SHARE + _FOREIGN) * self.capacity:
             raise PlumblineError("%s: %d bytes were written to the drive since the run was interrupted; remove the file to begin anew" % (self.path, beyond))

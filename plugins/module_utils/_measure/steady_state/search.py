@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which reserve is enough for a target: the steady state at one reserve after the other, and what these runs come to. Pure.
+"""Which reserve is enough for a target: the steady state at one reserve after the other, and the results of these runs. Pure.
 
 Nothing is kept of a search but its runs: which reserve is next follows from those that are finished.
 """
@@ -27,22 +27,22 @@ class Search(NamedTuple):
 
     @property
     def points(self) -> List[Dict[str, Any]]:
-        """What each run came to."""
-        found = []
-        for one in self.finished:
-            result = steady_result(one, self.load, "")
-            found.append({"share": one.options.reserve, **{key: result[key] for key in _OF_POINT}})
-        return found
+        """The result of each run."""
+        points = []
+        for run in self.finished:
+            result = steady_result(run, self.load, "")
+            points.append({"share": run.options.reserve, **{key: result[key] for key in _OF_POINT}})
+        return points
 
     @property
     def plan(self) -> ReservePlan:
         """What to do next. A run without a steady state shows nothing, and counts as not enough."""
         key = self.target.figure
         results = []
-        for one in self.points:
-            value = one[key] if one["verdict"] == PASS and one[key] is not None else math.nan
-            results.append((one["share"], value))
-        return plan_runs(self.target.wanted, results, self.target.guess, self.target.runs)
+        for point in self.points:
+            value = point[key] if point["verdict"] == PASS and point[key] is not None else math.nan
+            results.append((point["share"], value))
+        return plan_runs(self.target.limit, results, self.target.guess, self.target.runs)
 
     @property
     def is_over(self) -> bool:
@@ -50,42 +50,42 @@ class Search(NamedTuple):
 
 
 def search_of(request: Optional[Request], finished: Sequence[Rounds]) -> Optional[Search]:
-    """None for a run that is none."""
+    """None where there is no run, or it belongs to no search."""
     return Search(request.target, request.load, finished) if request is not None and request.target is not None else None
 
 
 def search_result(search: Search, request: Request) -> Dict[str, Any]:
-    """What the search came to so far. *measured* is what ``reserve: {measured: …}`` of a spec takes."""
+    """The result of the search so far. *measured* is what ``reserve: {measured: …}`` of a spec takes."""
     plan, points = search.plan, search.points
     over = plan.measure is None
-    found: Dict[str, Any] = {
+    result: Dict[str, Any] = {
         "verdict": INCONCLUSIVE if not over else PASS if plan.answer is not None else FAIL,
         "reasons": [] if over and plan.answer is not None else ["%s: %s" % (search.target.words, plan.why)],
         "points": points,
         "measured": None,
     }
     if over and plan.answer is not None:
-        found["measured"] = _measured(search, request, points, plan.answer)
-    return found
+        result["measured"] = _measured(search, request, points, plan.answer)
+    return result
 
 
 def _measured(search: Search, request: Request, points: Sequence[Mapping[str, Any]], answer: float) -> Dict[str, Any]:
-    (point,) = [one for one in points if one["share"] == answer]
-    found: Dict[str, Any] = {"model": request.model, "firmware": request.firmware, "share": answer, "target": search.target.asked, "points": list(points)}
+    (point,) = [point for point in points if point["share"] == answer]
+    measured: Dict[str, Any] = {"model": request.model, "firmware": request.firmware, "share": answer, "target": search.target.asked, "points": list(points)}
     if search.target.hidden is not None:
-        found["hidden"] = search.target.hidden
+        measured["hidden"] = search.target.hidden
     if point["write_amplification"] is not None:
-        found["wa"] = point["write_amplification"]
-    return found
+        measured["wa"] = point["write_amplification"]
+    return measured
 
 
 def search_lines(search: Search) -> List[str]:
     """The search for people."""
     plan, lines = search.plan, []
-    for one in search.points:
-        value = one[search.target.figure]
-        told = "unknown" if value is None else "%.4g" % value
-        lines.append("reserve %.1f %%: %s %s, %.1f MiB/s; %s" % (100 * one["share"], search.target.title, told, one["mib_s"], one["verdict"]))
+    for point in search.points:
+        value = point[search.target.figure]
+        figure = "unknown" if value is None else "%.4g" % value
+        lines.append("reserve %.1f %%: %s %s, %.1f MiB/s; %s" % (100 * point["share"], search.target.title, figure, point["mib_s"], point["verdict"]))
     if plan.measure is None:
         return [*lines, "%s: %s" % (search.target.words, plan.why)]
     return [*lines, "%s: run %d of at most %d, with a reserve of %.1f %% (%s)" % (
@@ -93,7 +93,7 @@ def search_lines(search: Search) -> List[str]:
 
 
 def check_target(target: ReserveTarget, counts_both: bool, path: str) -> None:
-    """Raises PlumblineError for what a drive cannot tell."""
+    """Raises PlumblineError for a target that needs what the drive does not count."""
     if target.wa and not counts_both:
         raise PlumblineError(
             "target.wa: %s does not count what it programs (media bytes), so its write amplification cannot be measured; a spec can compute it: "

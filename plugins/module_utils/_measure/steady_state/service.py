@@ -102,9 +102,9 @@ class KeptRun(NamedTuple):
 
     @property
     def status(self) -> Dict[str, Any]:
-        """What the program said last."""
-        found = read_json(self.paths.status)
-        return found if isinstance(found, dict) else {}
+        """What the program reported last."""
+        status = read_json(self.paths.status)
+        return status if isinstance(status, dict) else {}
 
 
 def name_of_run(device: str) -> str:
@@ -133,7 +133,7 @@ def find_run(run: Runner, name: str) -> KeptRun:
 
 
 def _is_active(run: Runner, name: str) -> bool:
-    """Also between a kill and the start by systemd that follows it."""
+    """Whether the unit is active, also between a kill and the start by systemd that follows it."""
     return systemctl(run, "is-active", unit_of(name))[1].strip() in _ACTIVE
 
 
@@ -173,7 +173,7 @@ def begin(run: Runner, kept: KeptRun, request: Request) -> None:
     except OSError as fault:
         raise PlumblineError("%s could not be written: %s; nothing was written to the device" % (paths.program, fault.strerror or fault)) from fault
     words = ["systemd-run", "--quiet", "--collect", "--unit=" + unit_of(kept.name), "--description=Steady state of " + request.path]
-    words += ["--property=" + one for one in _UNIT] + [*python, paths.program, paths.home]
+    words += ["--property=" + setting for setting in _UNIT] + [*python, paths.program, paths.home]
     must_succeed(run(words), "the run could not be started; nothing was written to the device")
     _wait(run, kept)
 
@@ -240,7 +240,7 @@ def progress_lines(kept: KeptRun, result: Dict[str, Any]) -> List[str]:
     if rounds is None or not rounds.records:
         return ["%s: %s" % (unit_of(kept.name), kept.state)]
     share = kept.share
-    took = sum(one.seconds for one in kept.finished) + (0.0 if rounds.freed else rounds.seconds)
+    took = sum(run.seconds for run in kept.finished) + (0.0 if rounds.freed else rounds.seconds)
     left = took * (1 - share) / share / 60 if share else 0.0
     step = "random load, %.2f fills" % result["fills"]
     if rounds.to_fill > 0:
@@ -262,4 +262,4 @@ def _picture_lines(result: Dict[str, Any]) -> List[str]:
         lines = ["first collapse after %.2f fills: hidden space %.0f %%" % (collapse, 100 * hidden)]
     if period is not None:
         lines.append("the collapses come back after %.2f fills" % period)
-    return lines + ["doubt: " + one for one in result["doubts"]]
+    return lines + ["doubt: " + doubt for doubt in result["doubts"]]

@@ -25,7 +25,7 @@ class ByteWindows:
 
     def add(self, seconds: float, counted: int) -> List[Tuple[int, float]]:
         """(bytes, seconds) of the windows that have ended since the last look. *counted*: bytes so far."""
-        found = []
+        ended = []
         (early, before), self._last = self._last, (seconds, counted)
         if counted <= 0:
             self._ended = self._moved = seconds
@@ -33,9 +33,9 @@ class ByteWindows:
             self._moved = seconds
             while counted >= self._edge(1) - 0.5:
                 at = early + (seconds - early) * (self._edge(1) - before) / (counted - before)
-                found.append((round(self._edge(1)) - round(self._edge(0)), at - self._ended))
+                ended.append((round(self._edge(1)) - round(self._edge(0)), at - self._ended))
                 self._number, self._took, self._ended = self._number + 1, at - self._ended, at
-        return found
+        return ended
 
     def _edge(self, more: int) -> float:
         return (self._number + more) * self._length

@@ -102,7 +102,7 @@ class Base:
 def ranks(latencies: Sequence[float], ordered: Sequence[float]) -> List[float]:
     """For each: the share of the others that are slower, less one half. Ties count half. *ordered*: the same, sorted."""
     last = len(latencies) - 1
-    return [(last - (bisect.bisect_left(ordered, one) + bisect.bisect_right(ordered, one) - 1) / 2) / last - 0.5 for one in latencies]
+    return [(last - (bisect.bisect_left(ordered, latency) + bisect.bisect_right(ordered, latency) - 1) / 2) / last - 0.5 for latency in latencies]
 
 
 class Level:

@@ -22,12 +22,12 @@ UNPROVEN = "unproven"  # nothing was measured that could be compared
 
 
 class Swept(NamedTuple):
-    """A layer: where its first byte lies on each disk, and what the sweep found in its own address space. *found* None: not swept."""
+    """A layer: where its first byte lies on each disk, and what the sweep found in its own address space. *verdict* None: not swept."""
 
     kind: str  # device, partition, pv, lv, …
     name: str
     starts: Tuple[Tuple[str, int], ...]  # (disk, byte there)
-    found: Optional[Verdict] = None
+    verdict: Optional[Verdict] = None
     offset: Optional[int] = None  # of a device: its alignment_offset; None where it does not know
 
     @property
@@ -36,7 +36,7 @@ class Swept(NamedTuple):
 
     @property
     def phase(self) -> Optional[int]:
-        return self.found.phase if self.found and self.found.verdict == PHASE else None
+        return self.verdict.phase if self.verdict and self.verdict.verdict == PHASE else None
 
 
 class Located(NamedTuple):
@@ -53,18 +53,18 @@ class Located(NamedTuple):
 
 def stack_layers(seen: Observation, devno: str) -> List[Tuple[str, Swept]]:
     """The layers of a stack up to a device, from its disks: (device number, layer), as the kernel and LVM say. A PV has no device number of its own."""
-    found = []
+    layers = []
     for level in mapping.levels_below(seen, devno):
-        for one in level:
-            node = seen.nodes[one]
+        for below in level:
+            node = seen.nodes[below]
             kind = KINDS.get(node.kind, node.kind)
-            offset = geometry(seen, one).alignment_offset.value if kind == "device" else None
+            offset = geometry(seen, below).alignment_offset.value if kind == "device" else None
             known = offset is not None and offset >= 0
-            found.append((one, Swept(kind, node.title or node.name, _named(seen, one, 0), None, offset if known else None)))
-        for pv in (seen.pv(one) for one in level):
+            layers.append((below, Swept(kind, node.title or node.name, _named(seen, below, 0), None, offset if known else None)))
+        for pv in (seen.pv(below) for below in level):
             if pv and pv.devno != devno:
-                found.append(("", Swept("pv", seen.nodes[pv.devno].name, _named(seen, pv.devno, pv.data_start))))
-    return found
+                layers.append(("", Swept("pv", seen.nodes[pv.devno].name, _named(seen, pv.devno, pv.data_start))))
+    return layers
 
 
 def _named(seen: Observation, devno: str, offset: int) -> Tuple[Tuple[str, int], ...]:
@@ -76,13 +76,13 @@ def locate_guilty(layers: Sequence[Swept]) -> Located:
     measured = [layer for layer in layers if layer.phase is not None]
     if not measured:
         return Located("", "", UNPROVEN, ("no layer has a phase that could be measured, so that there is nothing to compare",))
-    grain = min(layer.found.grain for layer in measured if layer.found)
+    grain = min(layer.verdict.grain for layer in measured if layer.verdict)
     reasons: List[str] = []
     culprits: List[str] = []
     statics: List[str] = []
     for disk in dict.fromkeys(disk for layer in layers for disk, _start in layer.starts):
-        path = [(layer, start) for layer in layers for one, start in layer.starts if one == disk]
-        path = [(layer, start) for number, (layer, start) in enumerate(path) if layer not in [other for other, _at in path[:number]]]
+        path = [(layer, start) for layer in layers for leg, start in layer.starts if leg == disk]
+        path = [(layer, start) for number, (layer, start) in enumerate(path) if layer not in [below for below, _at in path[:number]]]
         phases, faults = _phases(path, layers, grain)
         reasons += faults
         lie = _lie(path, phases, grain)
@@ -133,14 +133,14 @@ def _phases(path: Sequence[Tuple[Swept, int]], layers: Sequence[Swept], grain: i
 
 def _by_others(layer: Swept, layers: Sequence[Swept], path: Sequence[Tuple[Swept, int]], grain: int) -> List[int]:
     """The phases that a layer of several legs would have by each of the other legs."""
-    found = []
+    phases = []
     for disk, start in layer.starts:
         if disk == _disk(path):
             continue
         for other in layers:
-            if other.phase is not None and [one for one, _at in other.starts] == [disk]:
-                found.append((other.phase + other.starts[0][1] - start) % grain)
-    return found
+            if other.phase is not None and [leg for leg, _at in other.starts] == [disk]:
+                phases.append((other.phase + other.starts[0][1] - start) % grain)
+    return phases
 
 
 def _disk(path: Sequence[Tuple[Swept, int]]) -> str:
@@ -164,28 +164,28 @@ def _guilty(path: Sequence[Tuple[Swept, int]], phases: Sequence[int], grain: int
     """
     guilty: List[str] = []
     for (layer, _start), phase in reversed(list(zip(path, phases))):
-        wanted = (layer.offset or 0) % grain if layer.kind == "device" else 0
-        if phase == wanted:
+        expected = (layer.offset or 0) % grain if layer.kind == "device" else 0
+        if phase == expected:
             break
         guilty = [layer.title]
     return guilty
 
 
-def report_guilty(layers: Sequence[Swept], found: Located) -> List[str]:
+def report_guilty(layers: Sequence[Swept], located: Located) -> List[str]:
     """For people: each layer, then the judgement."""
     lines = []
     for layer in layers:
         where = ", ".join("%s byte %d" % start for start in layer.starts)
-        if layer.found is None:
+        if layer.verdict is None:
             said = "not swept"
         elif layer.phase is not None:
-            said = "fastest at offset %d of %s" % (layer.found.phase, human(layer.found.grain))
+            said = "fastest at offset %d of %s" % (layer.verdict.phase, human(layer.verdict.grain))
         else:
-            said = layer.found.verdict
+            said = layer.verdict.verdict
         lines.append("%s (%s): %s" % (layer.title, where, said) if layer.kind != "device" else "%s: %s" % (layer.title, said))
-    if found.agreement == UNPROVEN:
-        return lines + list(found.reasons)
-    lines.append("culprit: %s" % (found.culprit or "none"))
-    said = "agrees with" if found.agreement == AGREES else "contradicts"
-    lines.append("the measurement %s the static proof%s" % (said, "" if found.agreement == AGREES else ": " + "; ".join(found.reasons)))
+    if located.agreement == UNPROVEN:
+        return lines + list(located.reasons)
+    lines.append("culprit: %s" % (located.culprit or "none"))
+    said = "agrees with" if located.agreement == AGREES else "contradicts"
+    lines.append("the measurement %s the static proof%s" % (said, "" if located.agreement == AGREES else ": " + "; ".join(located.reasons)))
     return lines

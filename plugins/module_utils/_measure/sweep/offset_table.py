@@ -60,31 +60,31 @@ def plan(grain: int, logical: int, phase: int, seconds: float, shuffle: Callable
     return TablePlan(grain, tuple(order), max(int(seconds * 1000 / len(order)), 1))
 
 
-def arguments(wanted: TablePlan, path: str, span: Span) -> List[str]:
+def arguments(table: TablePlan, path: str, span: Span) -> List[str]:
     """fio's argv: one job after the other (stonewall), in threads, so that all of it is one process.
 
     fio's ``offset`` moves the whole grid, which is what is wanted; ``blockalign`` would not. Without ``randrepeat=0`` each job replays the same places.
     """
     start, length = span
-    size = round_down(length - wanted.grain, wanted.grain)
+    size = round_down(length - table.grain, table.grain)
     argv = common("fio", True, "json+") + ["--filename=%s" % path.replace(":", "\\:"), "--iodepth=%d" % DEPTH, "--rw=randread"]
-    argv += ["--bs=%d" % wanted.grain, "--time_based=1"]
-    argv += ["--runtime=%dms" % wanted.each_ms, "--size=%d" % size]
-    for number, offset in enumerate(wanted.order):
+    argv += ["--bs=%d" % table.grain, "--time_based=1"]
+    argv += ["--runtime=%dms" % table.each_ms, "--size=%d" % size]
+    for number, offset in enumerate(table.order):
         argv += ["--name=%d" % number, "--stonewall", "--offset=%d" % (start + offset)]
     return argv
 
 
-def rows(wanted: TablePlan, text: str) -> List[TableRow]:
+def rows(table: TablePlan, text: str) -> List[TableRow]:
     """The table from fio's JSON (format json+). Raises PlumblineError where it is none, or a job failed."""
     jobs = _jobs(text)
     reads: Dict[int, int] = {}
     seconds: Dict[int, float] = {}
     bins: Dict[int, Dict[int, int]] = {}
-    for number, offset in enumerate(wanted.order):
+    for number, offset in enumerate(table.order):
         job = jobs.get(str(number))
         if job is None:
-            raise PlumblineError("fio's report lacks job %d of %d; the table is not complete" % (number + 1, len(wanted.order)))
+            raise PlumblineError("fio's report lacks job %d of %d; the table is not complete" % (number + 1, len(table.order)))
         if job.get("error"):
             raise PlumblineError("fio could not read at offset %d: error %s; see the kernel's log" % (offset, job["error"]))
         done = job["read"]
@@ -104,8 +104,8 @@ def rows(wanted: TablePlan, text: str) -> List[TableRow]:
 
 def _jobs(text: str) -> Dict[str, Any]:
     try:
-        found = json.loads(text[text.index("{") :])["jobs"]  # warnings may come first
-        return {str(job["jobname"]): job for job in found}
+        jobs = json.loads(text[text.index("{") :])["jobs"]  # warnings may come first
+        return {str(job["jobname"]): job for job in jobs}
     except (ValueError, KeyError, TypeError) as fault:
         raise PlumblineError("fio's report could not be read: %s" % text.strip()[:200]) from fault
 

@@ -12,7 +12,7 @@ class Pace:
     """When the next round may be read.
 
     The rate always holds. The share holds while others load the device: then a round is read only after so many requests of
-    others that it is at most the share of all. Whether they do is told from their mean number of requests in flight (Little's law:
+    others that it is at most the share of all. Whether they do is inferred from their mean number of requests in flight (Little's law:
     time spent in requests by time passed); the time that a device is busy would count the probe's own short reads as a whole tick each.
     """
 
@@ -33,7 +33,7 @@ class Pace:
         self.before = (0, 0.0)
         self.loaded_until = now  # in the past
         self.allowance = 0.0
-        self.wanted = 0
+        self.requested = 0
         self.held = 0.0  # seconds that the share, and not the rate, made it wait
 
     def note(self, began: float, accesses: int, requests: int, milliseconds: float) -> None:
@@ -56,7 +56,7 @@ class Pace:
             self.loaded_until = now + self.QUIET
         if self.is_loaded(now) and self.share < 1:
             earned = others * self.share / (1 - self.share)
-            self.allowance = min(self.allowance + earned, max(earned * self.SAVED / passed, self.wanted))
+            self.allowance = min(self.allowance + earned, max(earned * self.SAVED / passed, self.requested))
         else:
             self.allowance = 0.0
         self.looked, self.last, self.before = now, load, (self.own, self.own_ms)
@@ -67,7 +67,7 @@ class Pace:
 
     def wait(self, now: float, requests: int) -> float:
         """Seconds until a round of so many requests may be tried; 0: now."""
-        self.wanted = requests
+        self.requested = requests
         if self.free_at > now:
             return self.free_at - now
         if self.is_loaded(now) and self.share < 1 and self.allowance < requests:

@@ -60,7 +60,7 @@ class Probe:
 
     @property
     def seconds(self) -> float:
-        """Since it was opened."""
+        """Seconds since it was opened."""
         return time.monotonic() - self.began
 
     def pick(self, grain: int, size: int, offset: int) -> int:
@@ -118,7 +118,7 @@ class Probe:
 class Measured(NamedTuple):
     """A verdict with what it cost. *share* of the disks' requests, 0 where nobody counts them; *held*: seconds that it waited for others."""
 
-    found: search.Verdict
+    verdict: search.Verdict
     seconds: float
     share: float = 0.0
     held: float = 0.0
@@ -129,20 +129,20 @@ def measure_target(target: Target, options: Options, limits: SweepLimits, make: 
     with make(target, options.last_grain, limits) as probe:
         asking = search.search(options, probe.dice.shuffle)
         try:
-            wanted = next(asking)
+            asked = next(asking)
             while True:
-                places = [probe.pick(wanted.grain, wanted.size, offset) for offset in wanted.offsets]
-                wanted = asking.send(probe.round(places, wanted.size))
+                places = [probe.pick(asked.grain, asked.size, offset) for offset in asked.offsets]
+                asked = asking.send(probe.round(places, asked.size))
         except StopIteration as done:
             return Measured(_behind_cache(done.value, probe.places.total, limits.cache), probe.seconds, probe.share(), probe.pace.held)
 
 
-def _behind_cache(found: search.Verdict, room: int, cache: int) -> search.Verdict:
+def _behind_cache(verdict: search.Verdict, room: int, cache: int) -> search.Verdict:
     """No phase shows where a cache answers, such as a RAID controller's: it has no pages. Reads spread over several times its size are mostly not from it."""
-    if found.verdict != search.NO_PREFERENCE or room >= CACHE_TIMES * cache:
-        return found
+    if verdict.verdict != search.NO_PREFERENCE or room >= CACHE_TIMES * cache:
+        return verdict
     why = "a cache of up to %s could have answered for the %s that were read from" % (human(cache), human(room))
-    return found._replace(verdict=search.CANNOT_TELL, why=why, excluded=0.0)
+    return verdict._replace(verdict=search.CANNOT_TELL, why=why, excluded=0.0)
 
 
 EDGE_ROUNDS = 32
@@ -190,24 +190,24 @@ def _at_edge(probe: Probe, grain: int) -> int:
     raise PlumblineError("%s: no run of data crosses from one chunk into the next" % probe.target.title)
 
 
-def measure_table(run_fio: Callable[[float], Runner], target: Target, found: search.Verdict, seconds: float) -> Tuple[int, List[offset_table.TableRow]]:
+def measure_table(run_fio: Callable[[float], Runner], target: Target, verdict: search.Verdict, seconds: float) -> Tuple[int, List[offset_table.TableRow]]:
     """Reads at every offset, many at a time, by fio: (bytes of a read, rows).
 
     Raises PlumblineError where fio is missing or fails, or there is too little room.
     """
-    grain = found.grain if found.verdict == search.PHASE else search.first_grain(target.logical)
-    span = max(target.reach, key=lambda one: one[1])
+    grain = verdict.grain if verdict.verdict == search.PHASE else search.first_grain(target.logical)
+    span = max(target.reach, key=lambda run: run[1])
     if span[1] < PLACES * 2 * grain:
         raise PlumblineError(
             "%s: its longest run of %s is too short for a table of reads of %s; wanted %s"
             % (target.title, human(span[1]), human(grain), human(PLACES * 2 * grain))
         )
     dice = random.Random(int.from_bytes(os.urandom(16), "big"))
-    wanted = offset_table.plan(grain, target.logical, found.phase, seconds, dice.shuffle)
-    code, out, err = run_fio(2 * seconds + FIO_SECONDS)(offset_table.arguments(wanted, os.path.realpath(target.path), span))
+    table = offset_table.plan(grain, target.logical, verdict.phase, seconds, dice.shuffle)
+    code, out, err = run_fio(2 * seconds + FIO_SECONDS)(offset_table.arguments(table, os.path.realpath(target.path), span))
     if code:
         raise PlumblineError("fio failed on %s: %s" % (target.path, " ".join(err.split())[-300:] or "return code %d" % code))
-    return grain, offset_table.rows(wanted, out)
+    return grain, offset_table.rows(table, out)
 
 
 def measure_layers(
@@ -219,7 +219,8 @@ def measure_layers(
     for devno, layer in guilty_layer.stack_layers(seen, target.devno):
         measured = top if devno == target.devno else None
         if measured is None and devno in spans:
-            one = target_of(seen, seen.nodes[devno], spans=spans[devno])
-            measured = measure_target(one, options._replace(logical=one.logical, last_grain=largest_grain(one, options.last_grain)), limits)
-        layers.append((layer._replace(found=measured.found if measured else None), measured))
+            layer_target = target_of(seen, seen.nodes[devno], spans=spans[devno])
+            grain = largest_grain(layer_target, options.last_grain)
+            measured = measure_target(layer_target, options._replace(logical=layer_target.logical, last_grain=grain), limits)
+        layers.append((layer._replace(verdict=measured.verdict if measured else None), measured))
     return layers

@@ -21,7 +21,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.obser
 
 
 def sweep(run: Runner, run_fio: Callable[[float], Runner], path: str, params: Mapping[str, Any], check: bool) -> Dict[str, Any]:
-    """Measure, and say it. *run_fio*: makes a runner for fio that takes so many seconds at most; *check*: write nothing. Raises PlumblineError."""
+    """Measure, and return the result. *run_fio*: makes a runner for fio that takes so many seconds at most; *check*: write nothing. Raises PlumblineError."""
     options, limits = read_options(params), read_limits(params)
     seen = observe(run, Questions(prove=False)) if params["layers"] else observe_maps(run)
     with contextlib.ExitStack() as scratch:
@@ -51,11 +51,11 @@ def _sweep_target(
         measured = probe.measure_target(target, options, limits)
     result = _verdict(seen, target, measured, options, limits, "write" if params["write"] else "read")
     if params["chunk_edges"]:
-        _add_edges(result, target, measured.found, limits)
+        _add_edges(result, target, measured.verdict, limits)
     if params["layers"]:
         _add_layers(result, probe.measure_layers(seen, target, measured, options, limits))
     if params["table"]:
-        grain, rows = probe.measure_table(run_fio, target, measured.found, params["table_seconds"])
+        grain, rows = probe.measure_table(run_fio, target, measured.verdict, params["table_seconds"])
         result["table"] = [row.as_dict() for row in rows]
         result["report"] += offset_table.render(target.title, rows, grain)
     return result
@@ -82,17 +82,17 @@ def _write(
     return probe.measure_target(target, options, limits, write_probe.maker(run, seen))
 
 
-def expected_in(target: Target, found: search.Verdict) -> int:
+def expected_in(target: Target, verdict: search.Verdict) -> int:
     """The phase by the kernel at the verdict's grain; -1 where it does not know."""
-    return -1 if target.expected is None or not found.grain else target.expected % found.grain
+    return -1 if target.expected is None or not verdict.grain else target.expected % verdict.grain
 
 
 def _verdict(seen: Observation, target: Target, measured: probe.Measured, options: Options, limits: SweepLimits, what: str) -> Dict[str, Any]:
-    found = measured.found
-    expected = expected_in(target, found)
-    contradicts = found.verdict == search.PHASE and expected >= 0 and found.phase != expected
-    report = search.report_sweep(target.title, found, options.min_ratio, expected, measured.seconds, what)
-    reasons = [found.why] if found.why else report[1:] if contradicts else []
+    verdict = measured.verdict
+    expected = expected_in(target, verdict)
+    contradicts = verdict.verdict == search.PHASE and expected >= 0 and verdict.phase != expected
+    report = search.report_sweep(target.title, verdict, options.min_ratio, expected, measured.seconds, what)
+    reasons = [verdict.why] if verdict.why else report[1:] if contradicts else []
     if target.file:
         report.append(
             "%s: %s of it in %d runs were read on %s; offsets count from the first byte of %s, not of the file"
@@ -102,24 +102,24 @@ def _verdict(seen: Observation, target: Target, measured: probe.Measured, option
         share = 100 * limits.max_share
         report.append("%s: waited for %.1f s, to stay within %g %% of the requests while others load the disks" % (target.name, measured.held, share))
     return {
-        "verdict": found.verdict,
-        "phase_bytes": found.phase,
-        "grain_bytes": found.grain,
-        "ratio": round(found.ratio, 3),
-        "excluded_ratio": found.excluded,
+        "verdict": verdict.verdict,
+        "phase_bytes": verdict.phase,
+        "grain_bytes": verdict.grain,
+        "ratio": round(verdict.ratio, 3),
+        "excluded_ratio": verdict.excluded,
         "expected_bytes": expected,
         "contradicts": contradicts,
-        "reads": found.reads,
-        "read_bytes": found.bytes,
+        "reads": verdict.reads,
+        "read_bytes": verdict.bytes,
         "seconds": round(measured.seconds, 2),
         "share": round(measured.share, 4),
-        "legs": _legs(seen, target, found),
+        "legs": _legs(seen, target, verdict),
         "reasons": reasons,
         "report": report,
     }
 
 
-def _legs(seen: Observation, target: Target, found: search.Verdict) -> List[Dict[str, Any]]:
+def _legs(seen: Observation, target: Target, verdict: search.Verdict) -> List[Dict[str, Any]]:
     """On which bytes of the disks the target's bytes lie, and the measured phase there."""
     spread = mapping.spread(seen.nodes, target.devno, target.reach)
     legs = []
@@ -127,18 +127,18 @@ def _legs(seen: Observation, target: Target, found: search.Verdict) -> List[Dict
         runs = spread.get(disk, [])
         leg: Dict[str, Any] = {"device": seen.nodes[disk].name if disk in seen.nodes else disk, "start_bytes": start}
         leg["first_byte"], leg["length_bytes"] = (runs[0][0] if runs else -1), sum(length for _first, length in runs)
-        leg["phase_bytes"] = (start + found.phase) % found.grain if found.verdict == search.PHASE else -1
+        leg["phase_bytes"] = (start + verdict.phase) % verdict.grain if verdict.verdict == search.PHASE else -1
         legs.append(leg)
     return legs
 
 
-def _add_edges(result: Dict[str, Any], target: Target, found: search.Verdict, limits: SweepLimits) -> None:
+def _add_edges(result: Dict[str, Any], target: Target, verdict: search.Verdict, limits: SweepLimits) -> None:
     if not target.chunk:
         result["report"].append("%s: is not striped, so that it has no chunk edges" % target.title)
         return
-    phased = found.verdict == search.PHASE
-    grain = found.grain if phased else search.first_grain(target.logical)
-    edges = probe.measure_edges(target, grain, found.phase, limits)
+    phased = verdict.verdict == search.PHASE
+    grain = verdict.grain if phased else search.first_grain(target.logical)
+    edges = probe.measure_edges(target, grain, verdict.phase, limits)
     if not edges.reads:
         result["report"].append("%s: the time was spent before the chunk edges could be measured" % target.title)
         return
@@ -166,7 +166,7 @@ def _layer(layer: guilty_layer.Swept, measured: Any) -> Dict[str, Any]:
         "verdict": "",
     }
     if measured:
-        found = measured.found
-        row.update(verdict=found.verdict, phase_bytes=found.phase, grain_bytes=found.grain, ratio=round(found.ratio, 3))
-        row.update(reads=found.reads, read_bytes=found.bytes, seconds=round(measured.seconds, 2))
+        verdict = measured.verdict
+        row.update(verdict=verdict.verdict, phase_bytes=verdict.phase, grain_bytes=verdict.grain, ratio=round(verdict.ratio, 3))
+        row.update(reads=verdict.reads, read_bytes=verdict.bytes, seconds=round(measured.seconds, 2))
     return row

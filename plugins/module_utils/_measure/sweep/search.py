@@ -121,13 +121,13 @@ class _Sweep:
         self.gap = _SAFETY * (ratio - 1)
         grain = first_grain(self.options.logical)
         while True:
-            found = yield from self.level(grain)
-            if found.phase is not None or not found.none or 2 * grain > self.options.last_grain:
+            compared = yield from self.level(grain)
+            if compared.phase is not None or not compared.none or 2 * grain > self.options.last_grain:
                 break
             grain *= 2
-        if found.none:
+        if compared.none:
             self.excluded = ratio
-        return found, grain
+        return compared, grain
 
     def level(self, grain: int) -> Generator[Round, Optional[Sequence[float]], "Compared"]:
         """Whether one phase of the grain is faster, and which."""
@@ -140,10 +140,10 @@ class _Sweep:
         if not likely:
             return Compared(None, True, 0.0)
         for count in (*LIKELY, len(likely)):  # first the few that the screen points to: all at once would cost many times as much
-            found = yield from self.compare(grain, likely[:count], self.gap)
-            if not found.none or count >= len(likely):
+            compared = yield from self.compare(grain, likely[:count], self.gap)
+            if not compared.none or count >= len(likely):
                 break
-        return found
+        return compared
 
     def screen(self, grain: int) -> Generator[Round, Optional[Sequence[float]], Optional[List[int]]]:
         """The phases that the grain may have, the likely ones first; empty: none. None where a budget is spent."""
@@ -191,14 +191,14 @@ def search(options: Options, shuffle: Callable[[List[int]], None]) -> Search:
     state = _Sweep(options, shuffle)
     first = first_grain(options.logical)
     for ratio in sorted({max(COARSE, options.min_ratio), options.min_ratio}, reverse=True):
-        found, grain = yield from state.levels(ratio)
-        if found.phase is not None:
+        compared, grain = yield from state.levels(ratio)
+        if compared.phase is not None:
             break
-        if not found.none:
+        if not compared.none:
             return state.verdict(INCONCLUSIVE)
-    if found.phase is None:
+    if compared.phase is None:
         return state.verdict(NO_PREFERENCE, grain=grain)
-    phase, penalty = found.phase, found.penalty
+    phase, penalty = compared.phase, compared.penalty
     least = HOPED * max(penalty, options.min_ratio - 1)  # of which it is to be shown that the penalty is larger, and a pair's is not
     sure: Optional[float] = 0.0
     while True:
@@ -208,7 +208,7 @@ def search(options: Options, shuffle: Callable[[List[int]], None]) -> Search:
         if larger:
             pair = yield from state.compare(2 * grain, (phase, phase + grain), _SAFETY * least)
             if pair.phase is not None:
-                grain, phase, penalty, found = 2 * grain, pair.phase, max(penalty, pair.penalty), pair
+                grain, phase, penalty, compared = 2 * grain, pair.phase, max(penalty, pair.penalty), pair
                 least, sure = HOPED * max(penalty, options.min_ratio - 1), 0.0
                 continue
             if not pair.none:
@@ -218,10 +218,10 @@ def search(options: Options, shuffle: Callable[[List[int]], None]) -> Search:
         # Not by as much as was hoped for; but an estimate is nothing certain, and a burst makes it too large. So the least penalty is
         # measured, against the opposite phase. Where nothing shows, the page may be smaller, and it is measured against all.
         opposite = (phase + grain // 2) % grain
-        patience = sys.maxsize if len(found.phases) == 2 else max(PATIENCE * found.rounds, LEAST_ROUNDS)
+        patience = sys.maxsize if len(compared.phases) == 2 else max(PATIENCE * compared.rounds, LEAST_ROUNDS)
         sure = yield from state.at_least(grain, (phase, opposite), least, patience)
         if sure == 0:
-            sure = yield from state.at_least(grain, [phase, *(other for other in found.phases if other != phase)], least, sys.maxsize)
+            sure = yield from state.at_least(grain, [phase, *(other for other in compared.phases if other != phase)], least, sys.maxsize)
             while sure and grain == first and grain // 2 > options.logical:
                 pair = yield from state.compare(grain, (phase, (phase + grain // 2) % grain), _SAFETY * sure)
                 if pair.phase is not None:
@@ -238,21 +238,21 @@ def search(options: Options, shuffle: Callable[[List[int]], None]) -> Search:
         least = sure  # and so not by that little either
 
 
-def report_sweep(name: str, found: Verdict, min_ratio: float, expected: int, seconds: float, what: str = "read") -> List[str]:
+def report_sweep(name: str, verdict: Verdict, min_ratio: float, expected: int, seconds: float, what: str = "read") -> List[str]:
     """The verdict for people. *expected*: the phase by the kernel, -1 where it does not know; *what*: read or write."""
-    cost = "%d %ss, %s, %.1f s" % (found.reads, what, human(found.bytes), seconds)
-    if found.verdict == PHASE:
-        where = "%s: fastest at offset %d of %s" % (name, found.phase, human(found.grain))
-        lines = ["%s; elsewhere a %s takes %.2f times as long (%s)" % (where, what, found.ratio, cost)]
-        if 0 <= expected != found.phase:
+    cost = "%d %ss, %s, %.1f s" % (verdict.reads, what, human(verdict.bytes), seconds)
+    if verdict.verdict == PHASE:
+        where = "%s: fastest at offset %d of %s" % (name, verdict.phase, human(verdict.grain))
+        lines = ["%s; elsewhere a %s takes %.2f times as long (%s)" % (where, what, verdict.ratio, cost)]
+        if 0 <= expected != verdict.phase:
             lines.append(
                 "%s: by the kernel it is offset %d: a layer below is misaligned, or the device lies about its alignment; compare stack_info"
                 % (name, expected)
             )
         return lines
-    if found.verdict == NO_PREFERENCE:
-        return ["%s: no offset is faster by a ratio of %g or more, up to a grain of %s (%s)" % (name, min_ratio, human(found.grain), cost)]
-    if found.verdict == CANNOT_TELL:
-        return ["%s: cannot tell: no offset is faster, and %s (%s)" % (name, found.why, cost)]
-    known = "; a penalty of %g or more is excluded" % found.excluded if found.excluded else ""
-    return ["%s: inconclusive, %s%s (%s); allow more, or measure when it is quieter" % (name, found.why, known, cost)]
+    if verdict.verdict == NO_PREFERENCE:
+        return ["%s: no offset is faster by a ratio of %g or more, up to a grain of %s (%s)" % (name, min_ratio, human(verdict.grain), cost)]
+    if verdict.verdict == CANNOT_TELL:
+        return ["%s: cannot tell: no offset is faster, and %s (%s)" % (name, verdict.why, cost)]
+    known = "; a penalty of %g or more is excluded" % verdict.excluded if verdict.excluded else ""
+    return ["%s: inconclusive, %s%s (%s); allow more, or measure when it is quieter" % (name, verdict.why, known, cost)]

@@ -45,7 +45,7 @@ class Target(NamedTuple):
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The name of the target in reports."""
         return "%s (%s)" % (self.file, self.name) if self.file else self.name
 
     @property
@@ -63,14 +63,14 @@ class Target(NamedTuple):
 def look_at_target(path: str, seen: Observation) -> Target:
     """What is to be swept: a block device, or where a file's data lies on one. Raises PlumblineError where it is neither."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as fault:
         raise PlumblineError("%s is not there: %s; %s" % (path, fault.strerror or fault, WHAT)) from fault
-    if stat.S_ISREG(found.st_mode):
-        return _look_at_file(path, found.st_dev, seen)
-    if not stat.S_ISBLK(found.st_mode):
+    if stat.S_ISREG(status.st_mode):
+        return _look_at_file(path, status.st_dev, seen)
+    if not stat.S_ISBLK(status.st_mode):
         raise PlumblineError("%s is neither a block device nor a regular file; %s" % (path, WHAT))
-    node = seen.nodes.get(read_sysfs.devno(found.st_rdev))
+    node = seen.nodes.get(read_sysfs.devno(status.st_rdev))
     if node is None:
         raise PlumblineError("%s has no size; is there a medium in it?" % path)
     return target_of(seen, node, path)
@@ -123,8 +123,8 @@ def _look_at_file(path: str, device: int, seen: Observation, opened: int = -1) -
     try:
         fd = opened if opened >= 0 else os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)  # a FIFO would wait
         try:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode) or found.st_dev != device:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode) or status.st_dev != device:
                 raise PlumblineError("%s was exchanged while it was looked at; find out who did that, and run again" % path)
             extents, realtime = ask_file.read_extents(fd), ask_file.is_realtime(fd)
         finally:
@@ -139,14 +139,14 @@ def _look_at_file(path: str, device: int, seen: Observation, opened: int = -1) -
     return target_of(seen, node, "/dev/" + node.name, inside)._replace(file=path, extents=len(spans))
 
 
-def last_grain(target: Target, wanted: int) -> int:
+def last_grain(target: Target, largest: int) -> int:
     """The largest grain that can be looked for on this target. Raises PlumblineError where there is none."""
-    grain = wanted
+    grain = largest
     while target.chunk and 2 * grain > target.chunk:  # at every phase below it, a read of the grain has to fit into a chunk
         grain //= 2
     first = search.first_grain(target.logical)
     if grain < first:
-        limit = "stripes of %s" % human(target.chunk) if target.chunk else "a largest grain of %s" % human(wanted)
+        limit = "stripes of %s" % human(target.chunk) if target.chunk else "a largest grain of %s" % human(largest)
         raise PlumblineError(
             "%s: %s with blocks of %d leave no two offsets to compare; wanted room for a grain of %s" % (target.path, limit, target.logical, human(first))
         )
@@ -176,12 +176,12 @@ def pick(dice: random.Random, target: Target, places: model_spans.Places, grain:
     raise PlumblineError("%s: no run of data has room for a read of %s within one chunk; wanted a smaller max_grain" % (target.title, human(size)))
 
 
-def largest_grain(target: Target, wanted: int) -> int:
+def largest_grain(target: Target, largest: int) -> int:
     """Like last_grain(), but a smaller one where the room is too small: a leg has only its part of the volume."""
     while True:
         try:
-            return last_grain(target, wanted)
+            return last_grain(target, largest)
         except PlumblineError:
-            if wanted // 2 < search.first_grain(target.logical):
+            if largest // 2 < search.first_grain(target.logical):
                 raise
-        wanted //= 2
+        largest //= 2

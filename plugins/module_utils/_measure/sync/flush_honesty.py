@@ -67,7 +67,7 @@ class TimeSpan(NamedTuple):
     high: float
 
     def as_list(self) -> List[float]:
-        return [round(one, 1) for one in self]
+        return [round(value, 1) for value in self]
 
 
 class Honesty(NamedTuple):
@@ -106,10 +106,10 @@ def judge_flushes(times: Times, protected: Optional[bool] = None) -> Honesty:
     return Honesty(kind, "%s: %s" % (figures, means), ratio, flushing, programming)
 
 
-def _longer(one: Time, other: Time) -> TimeSpan:
-    """How much longer one takes than the other."""
-    value = one.mean - other.mean
-    half = SIGMAS * math.hypot(_error(one), _error(other))
+def _longer(first: Time, other: Time) -> TimeSpan:
+    """How much longer the first takes than the other."""
+    value = first.mean - other.mean
+    half = SIGMAS * math.hypot(_error(first), _error(other))
     return TimeSpan(value, value - half, value + half)
 
 
@@ -157,10 +157,10 @@ class State(NamedTuple):
 
 def time_of(states: Mapping[str, State], row: str) -> Optional[Time]:
     """A time that can be compared; None where there is none, or where it stands on too little."""
-    found = states.get(row)
-    if not found or found.ops < LEAST_OPS or found.rate <= 0:
+    state = states.get(row)
+    if not state or state.ops < LEAST_OPS or state.rate <= 0:
         return None
-    return Time(1e6 / found.rate, None if found.error is None else 1e6 / found.rate * found.error / found.rate)
+    return Time(1e6 / state.rate, None if state.error is None else 1e6 / state.rate * state.error / state.rate)
 
 
 def collapse(on: Mapping[str, State], off: Mapping[str, State]) -> Dict[str, Optional[float]]:
@@ -173,7 +173,7 @@ def collapse(on: Mapping[str, State], off: Mapping[str, State]) -> Dict[str, Opt
     return factors
 
 
-def report_flushes(rows: Sequence[str], on: Mapping[str, State], off: Mapping[str, State], found: Honesty) -> List[str]:
+def report_flushes(rows: Sequence[str], on: Mapping[str, State], off: Mapping[str, State], honesty: Honesty) -> List[str]:
     """The two states side by side, for these rows."""
     lines = ["The same with the drives' write cache on and off, in ops/sec:", "%38s%13s%13s%10s" % ("", "on", "off", "factor")]
     factors = collapse(on, off)
@@ -181,4 +181,4 @@ def report_flushes(rows: Sequence[str], on: Mapping[str, State], off: Mapping[st
         rates = ["%13.1f" % states[row].rate if row in states and states[row].rate else "%13s" % "n/a" for states in (on, off)]
         factor = factors.get(row)
         lines.append("        %-30s%s%10s" % (row, "".join(rates), "-" if factor is None else "%.1f" % factor))
-    return lines + ["flushes: %s: %s" % (found.kind, found.text)]
+    return lines + ["flushes: %s: %s" % (honesty.kind, honesty.text)]

@@ -20,28 +20,28 @@ def compare_states(on: Measured, off: Measured, protected: Optional[bool]) -> Tu
     states = [{row.name: State(samples.ops, samples.rate, samples.rate_error()) for row, samples in measured} for measured in (on, off)]
     with_cache = [time_of(states[0], row) for row in ("fdatasync", WRITTEN.name, DIRECT.name)]
     times = Times(with_cache[0], with_cache[1], with_cache[2], time_of(states[1], DIRECT.name))
-    found = flush_honesty.judge_flushes(times, protected)
+    honesty = flush_honesty.judge_flushes(times, protected)
     returned = {
         "on": [figures(row, samples) for row, samples in on],
         "off": [figures(row, samples) for row, samples in off],
         "collapse": flush_honesty.collapse(*states),
-        "honesty": found.as_dict(),
+        "honesty": honesty.as_dict(),
     }
-    return returned, flush_honesty.report_flushes([row.name for row, _samples in on], states[0], states[1], found)
+    return returned, flush_honesty.report_flushes([row.name for row, _samples in on], states[0], states[1], honesty)
 
 
-def with_flushes(found: Mapping[str, Any], honesty: Mapping[str, Any], relies: bool, protected: bool) -> Tuple[Dict[str, Any], List[str]]:
+def with_flushes(sync_result: Mapping[str, Any], honesty: Mapping[str, Any], relies: bool, protected: bool) -> Tuple[Dict[str, Any], List[str]]:
     """The result with what was found of the flushes, and the warnings. Drives that seem to ignore them fail it where the volume relies on them
     (*relies*) and nobody says that they need none (*protected*). No threshold on speed can pass that: such drives are fast.
     """
     if honesty["class"] != flush_honesty.IGNORES:
-        return dict(found), []
+        return dict(sync_result), []
     text = "the drives seem to ignore flushes: %s" % honesty["text"]
     if protected or not relies:
-        return dict(found), [text]
+        return dict(sync_result), [text]
     reason = text + "; state power_loss_protection if they have it"
-    reasons = [*found["reasons"], reason] if found["verdict"] == FAIL else [reason]
-    return dict(found, verdict=FAIL, reasons=reasons, report=[*found["report"], "%s: %s" % (FAIL, reason)]), []
+    reasons = [*sync_result["reasons"], reason] if sync_result["verdict"] == FAIL else [reason]
+    return dict(sync_result, verdict=FAIL, reasons=reasons, report=[*sync_result["report"], "%s: %s" % (FAIL, reason)]), []
 
 
 def figures(row: Row, samples: Samples) -> Dict[str, Any]:
@@ -101,13 +101,13 @@ def histogram_table(measured: Measured) -> List[str]:
     shown = [(row, samples.histogram()) for row, samples in measured if samples.ops]
     if not shown:
         return []
-    last = max(max(found) for _row, found in shown)
-    edges = [1 << power for power in range(last.bit_length()) if 1 << power >= min(min(found) for _row, found in shown)]
+    last = max(max(counts) for _row, counts in shown)
+    edges = [1 << power for power in range(last.bit_length()) if 1 << power >= min(min(counts) for _row, counts in shown)]
     lines = ["Operations in percent, by the latency that they stayed below (powers of two: 1ms is 1024us):"]
     lines.append(" " * 26 + "".join(_edge(edge).rjust(6) for edge in edges))
-    for row, found in shown:
-        total = sum(found.values())
-        cells = "".join(_percent(found.get(edge, 0), total).rjust(6) for edge in edges)
+    for row, counts in shown:
+        total = sum(counts.values())
+        cells = "".join(_percent(counts.get(edge, 0), total).rjust(6) for edge in edges)
         lines.append("        %-18s%s" % (row.name, cells))
     return lines
 
@@ -154,7 +154,7 @@ def result(title: str, options: Options, measured: Measured, seconds: float, wri
 
 
 def _check(check: Check) -> Dict[str, Any]:
-    value, low, high = (round(one, 3) for one in check.found) if check.found else (None, None, None)
+    value, low, high = (round(value, 3) for value in check.interval) if check.interval else (None, None, None)
     return {
         "row": check.row, "threshold": check.option, "wanted": check.limit, "found": value, "low": low, "high": high, "verdict": check.verdict
     }  # fmt: skip

@@ -87,7 +87,7 @@ class Samples:
     def rate_interval(self) -> Optional[Interval]:
         """The rate that is sustained, with RATE_ERROR on either side; None where there are fewer than two pieces.
 
-        What is smooth and what stalls is told apart. The smooth part is a ratio of two sums, with Student's t. Stalls come at random: from
+        The smooth part and the stalls are treated separately. The smooth part is a ratio of two sums, with Student's t. Stalls come at random: from
         those that were seen follow the fewest and the most that there may be, and stalls of UNSEEN_SECONDS may be too rare for this time.
         """
         if len(self.pieces) < 2:
@@ -118,24 +118,24 @@ class Samples:
         if not total:
             return None
         allowed, longer, ops = (1 - share) * total, 0, 0  # Σ max(latency - x, 0) over all that are longer than x falls as x grows
-        found = 0.0
+        longest = 0.0
         for ticks, count in sorted(self.counts.items(), reverse=True):
             if longer + ticks * count - (ops + count) * ticks > allowed:
                 break
             longer, ops = longer + ticks * count, ops + count
-            found = (longer - allowed) / ops
-        return max(found, 0.0) / TICKS
+            longest = (longer - allowed) / ops
+        return max(longest, 0.0) / TICKS
 
     def ranked(self, ranks: Sequence[int]) -> List[float]:
         """The latencies at these ranks, in microseconds; 1 is the smallest."""
-        found: Dict[int, float] = {}
+        latencies: Dict[int, float] = {}
         seen = 0
         waiting = sorted(set(ranks))
         for ticks, count in sorted(self.counts.items()):
             seen += count
             while waiting and waiting[0] <= seen:
-                found[waiting.pop(0)] = ticks / TICKS
-        return [found[rank] for rank in ranks]
+                latencies[waiting.pop(0)] = ticks / TICKS
+        return [latencies[rank] for rank in ranks]
 
     def percentile(self, share: float) -> Optional[float]:
         """Microseconds that this share of the operations did not exceed (nearest rank); None where the samples do not carry it."""
@@ -157,10 +157,10 @@ class Samples:
 
     def histogram(self) -> Dict[int, int]:
         """Operations by the power of two, in microseconds, that they stayed below (the last one before that they did not)."""
-        found: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for ticks, count in self.counts.items():
-            found[1 << (ticks // TICKS).bit_length()] += count
-        return dict(sorted(found.items()))
+            counts[1 << (ticks // TICKS).bit_length()] += count
+        return dict(sorted(counts.items()))
 
 
 def exceedances(count: int, share: float) -> Tuple[int, int]:

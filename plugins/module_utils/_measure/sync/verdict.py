@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was asked of synchronous writes against what was measured: the checks and the verdict. Pure."""
+"""The thresholds for synchronous writes against what was measured: the checks and the verdict. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.sample
 
 
 def asked(measured: Measured, options: Options) -> Measured:
-    """Of what was measured the rows that were asked for."""
+    """The measured rows that were asked for."""
     return [(row, samples) for row, samples in measured if row in options.rows]
 
 
@@ -30,7 +30,7 @@ class Check(NamedTuple):
     row: str
     option: str
     limit: float
-    found: Optional[Interval]
+    interval: Optional[Interval]
     verdict: str
     text: str
 
@@ -58,34 +58,34 @@ def compare(measured: Measured, options: Options) -> List[Check]:
         if row.name in options.min_ops:
             checks.append(_compare(row, samples, "min_ops", options.min_ops[row.name], samples.rate_interval()))
         if row.name in options.max_p99_ms:
-            found = samples.percentile_interval(0.99)
-            found = Interval(*(value / 1000 for value in found)) if found else None
-            checks.append(_compare(row, samples, "max_p99_ms", options.max_p99_ms[row.name], found))
+            interval = samples.percentile_interval(0.99)
+            interval = Interval(*(value / 1000 for value in interval)) if interval else None
+            checks.append(_compare(row, samples, "max_p99_ms", options.max_p99_ms[row.name], interval))
     return checks
 
 
-def _compare(row: Row, samples: Samples, option: str, limit: float, found: Optional[Interval]) -> Check:
+def _compare(row: Row, samples: Samples, option: str, limit: float, interval: Optional[Interval]) -> Check:
     least = option == "min_ops"
-    wanted = "wanted at least %s" % number_text(limit) if least else "wanted at most %s ms" % number_text(limit)
+    limit_text = "wanted at least %s" % number_text(limit) if least else "wanted at most %s ms" % number_text(limit)
     if samples.unable:
-        return Check(row.name, option, limit, None, INCONCLUSIVE, "%s cannot run here: %s; %s" % (row.name, samples.unable, wanted))
-    if found is None:
+        return Check(row.name, option, limit, None, INCONCLUSIVE, "%s cannot run here: %s; %s" % (row.name, samples.unable, limit_text))
+    if interval is None:
         lack = "two rounds" if least else "%d operations" % samples_for(0.99)
         text = "%s: %d operations in %d rounds are too few to tell; %s, and for that %s; raise max_seconds" % (
-            row.name, samples.ops, len(samples.pieces), wanted, lack
+            row.name, samples.ops, len(samples.pieces), limit_text, lack
         )  # fmt: skip
         return Check(row.name, option, limit, None, INCONCLUSIVE, text)
-    figures = tuple(number_text(value) for value in (found.value, found.low, found.high))
+    figures = tuple(number_text(value) for value in (interval.value, interval.low, interval.high))
     said = "%s: " % row.name + ("%s ops/sec (%s to %s); %s" if least else "p99 is %s ms (%s to %s), closed loop%s; %s") % (
-        figures + ((wanted,) if least else (stalled_text(samples, ", "), wanted))
+        figures + ((limit_text,) if least else (stalled_text(samples, ", "), limit_text))
     )
-    good, bad = (found.low >= limit, found.high < limit) if least else (found.high <= limit, found.low > limit)
+    good, bad = (interval.low >= limit, interval.high < limit) if least else (interval.high <= limit, interval.low > limit)
     if good:
-        return Check(row.name, option, limit, found, PASS, said)
+        return Check(row.name, option, limit, interval, PASS, said)
     if bad:
-        return Check(row.name, option, limit, found, FAIL, said + "; look at the write cache of the drives, and at what else loads them")
+        return Check(row.name, option, limit, interval, FAIL, said + "; look at the write cache of the drives, and at what else loads them")
     rare = "; stalls of %g s that are too rare to be seen in %.0f s could take as much" % (UNSEEN_SECONDS, samples.seconds) if least else ""
-    return Check(row.name, option, limit, found, INCONCLUSIVE, said + ", which lies within that%s; measure for longer, or when it is quieter" % rare)
+    return Check(row.name, option, limit, interval, INCONCLUSIVE, said + ", which lies within that%s; measure for longer, or when it is quieter" % rare)
 
 
 def judge_checks(checks: Sequence[Check]) -> Tuple[str, List[str]]:

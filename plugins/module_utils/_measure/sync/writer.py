@@ -51,17 +51,17 @@ class MountedVolume(NamedTuple):
 def look_at_volume(path: str) -> MountedVolume:
     """Read where a directory lies. Raises PlumblineError where synchronous writes cannot be measured there."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as fault:
         raise PlumblineError("%s is not there: %s; name the directory that the volume is mounted on" % (path, fault.strerror or fault)) from fault
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         raise PlumblineError("%s is no directory; name the directory that the volume is mounted on" % path)
-    devno = read_sysfs.devno(found.st_dev)
+    devno = read_sysfs.devno(status.st_dev)
     real = os.path.realpath(path)
-    mounts = [one for one in parse_mountinfo(read_sysfs.read_text("/proc/self/mountinfo")) if one.devno == devno and _below(real, one.target)]
+    mounts = [mount for mount in parse_mountinfo(read_sysfs.read_text("/proc/self/mountinfo")) if mount.devno == devno and _below(real, mount.target)]
     if not mounts:
         raise PlumblineError("%s is on no filesystem of one block device (but on tmpfs, a network, an overlay, btrfs …); wanted is ext4 or XFS" % path)
-    mount = max(reversed(mounts), key=lambda one: len(one.target))  # of several over each other, the last one
+    mount = max(reversed(mounts), key=lambda mount: len(mount.target))  # of several over each other, the last one
     if mount.fstype not in FILESYSTEMS:
         raise PlumblineError(
             "%s is on %s, where a file without a name may be synced unlike others, so that the figures could mislead; wanted is ext4 or XFS"
@@ -253,17 +253,17 @@ class _Job:
             operation = self._operation(fd, _Calls(os.pwrite, nothing, nothing, nothing, {self.again: fd}.get), self.row.times // waits)
             if not (self.row.sync or self.row.flag):
                 return min(sum(self._time(operation, 0, _OWN_OPERATIONS)) // _OWN_OPERATIONS for _batch in range(_OWN_BATCHES))
-            found: List[int] = []
+            own: List[int] = []
             clock = time.perf_counter_ns
             until = clock() + _OWN_NS
             before = len(self.operation.steps)
             for returned in _calls(*self.operation.steps, clock, *operation.steps, clock):
                 self.operation.check(returned[:before])
                 self.written += self.row.write * self.row.times
-                found.append(returned[-1] - returned[before])
-                if len(found) >= (_OWN_LEAST if returned[-1] >= until else _OWN_OPERATIONS):
+                own.append(returned[-1] - returned[before])
+                if len(own) >= (_OWN_LEAST if returned[-1] >= until else _OWN_OPERATIONS):
                     break
-            return sorted(found)[len(found) // 2] * waits
+            return sorted(own)[len(own) // 2] * waits
         finally:
             os.close(fd)
 

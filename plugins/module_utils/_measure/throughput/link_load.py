@@ -31,7 +31,7 @@ class LinkLoad(NamedTuple):
 
     @property
     def text(self) -> str:
-        """A line for people; empty where nothing is to be said."""
+        """A line for people; empty where there is nothing to report."""
         shown = (", ".join(self.legs), self.rate / MIB, 100 * self.share, self.payload / MIB, self.link.text)
         if self.bound:
             return "link-bound: %s read %.1f MiB/s, %.0f %% of the %.1f that its link carries (%s); look at the link before the alignment" % shown
@@ -62,10 +62,10 @@ def link_loads(job: str, rates: Sequence[Tuple[str, float]], links: Mapping[str,
     for name, rate in rates if job == JOB else ():
         for link in links.get(name, ()):
             legs.setdefault(link, []).append((name, rate))
-    loads = [(link, found, link.payload) for link, found in legs.items()]
-    return [LinkLoad(link, tuple(name for name, _rate in found), sum(rate for _name, rate in found), payload) for link, found, payload in loads if payload]
+    loads = [(link, pairs, link.payload) for link, pairs in legs.items()]
+    return [LinkLoad(link, tuple(name for name, _rate in pairs), sum(rate for _name, rate in pairs), payload) for link, pairs, payload in loads if payload]
 
 
 def is_link_bound(loads: Sequence[LinkLoad]) -> Optional[bool]:
-    """Whether any of these links was filled; None where there is none to tell it."""
+    """Whether any of these links was filled; None where no link is known."""
     return any(load.bound for load in loads) if loads else None

@@ -47,7 +47,7 @@ class Options(NamedTuple):
     """The options of a measurement. Sizes in bytes, times in seconds."""
 
     jobs: Tuple[str, ...]
-    options: ShareOptions
+    share: ShareOptions
     write: bool = False
     depth: int = 32  # requests outstanding for each leg
     writers: int = 6
@@ -88,7 +88,7 @@ def read_options(params: Mapping[str, Any]) -> Options:
         raise PlumblineError("baseline: %s; wanted an absolute path in a directory that exists on the host" % params["baseline"])
     return Options(
         jobs=jobs,
-        options=ShareOptions(params["min_share"], params["precision"], 1 - params["confidence"], params["max_cpu"]),
+        share=ShareOptions(params["min_share"], params["precision"], 1 - params["confidence"], params["max_cpu"]),
         write=params["write"],
         depth=params["depth"],
         writers=params["writers"],

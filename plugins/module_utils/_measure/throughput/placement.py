@@ -40,17 +40,17 @@ class Mapped(NamedTuple):
     pieces: Tuple[LegPiece, ...]
 
 
-def map_volume(nodes: Mapping[str, Node], devno: str, wanted: Sequence[Span]) -> Mapped:
-    """Follow the *wanted* bytes of a volume to its legs. They are rounded inwards to whole rows of a stripe and to whole units.
+def map_volume(nodes: Mapping[str, Node], devno: str, loaded: Sequence[Span]) -> Mapped:
+    """Follow the *loaded* bytes of a volume to its legs. They are rounded inwards to whole rows of a stripe and to whole units.
 
     Raises PlumblineError where a layer between them does not map byte for byte, or nothing is left after rounding.
     """
     spans: List[Span] = []
-    for span in largest(wanted):
+    for span in largest(loaded):
         spans += _inwards(nodes, devno, span)
     if not spans:
-        asked = sum(span.length for span in wanted)
-        raise PlumblineError("%s: %s in %d pieces hold no whole row of its stripes; load more of it" % (nodes[devno].path, human(asked), len(wanted)))
+        asked = sum(span.length for span in loaded)
+        raise PlumblineError("%s: %s in %d pieces hold no whole row of its stripes; load more of it" % (nodes[devno].path, human(asked), len(loaded)))
     pieces = [piece for span in spans for piece in _down(nodes, devno, span)]
     return Mapped(tuple(spans), tuple(_join(pieces)))
 
@@ -93,7 +93,7 @@ def _row(segment: Segment) -> int:
 
 def _inwards(nodes: Mapping[str, Node], devno: str, span: Span) -> List[Span]:
     """The whole rows and units within a span of a volume, one span for each segment that it touches."""
-    found = []
+    spans = []
     node = nodes[devno]
     if span.start < 0 or span.end > node.size:
         raise PlumblineError("%s: bytes %d to %d lie outside of its %d" % (node.path, span.start, span.end, node.size))
@@ -102,8 +102,8 @@ def _inwards(nodes: Mapping[str, Node], devno: str, span: Span) -> List[Span]:
         first = round_up(max(span.start, segment.start) - segment.start, unit)
         last = round_down(min(span.end, segment.start + segment.length) - segment.start, unit)
         if last > first:
-            found.append(Span(segment.start + first, last - first))
-    return found
+            spans.append(Span(segment.start + first, last - first))
+    return spans
 
 
 def _down(nodes: Mapping[str, Node], devno: str, span: Span, depth: int = 0) -> List[LegPiece]:
@@ -156,10 +156,10 @@ def legs(nodes: Mapping[str, Node], mapped: Sequence[Mapped]) -> Dict[str, List[
 
     Raises PlumblineError where the kernel does not know a disk's alignment, a leg has no whole unit, or two volumes share bytes.
     """
-    found: Dict[str, List[LegPiece]] = {}
-    joined = _join([piece for one in mapped for piece in one.pieces])
+    pieces_of: Dict[str, List[LegPiece]] = {}
+    joined = _join([piece for volume in mapped for piece in volume.pieces])
     for devno in {piece.disk for piece in joined}:
-        asked = sorted((piece.at, piece.at + piece.length) for one in mapped for piece in one.pieces if piece.disk == devno)
+        asked = sorted((piece.at, piece.at + piece.length) for volume in mapped for piece in volume.pieces if piece.disk == devno)
         if any(asked[number][1] > asked[number + 1][0] for number in range(len(asked) - 1)):
             raise PlumblineError("%s: two of the volumes lie on the same bytes of it; name volumes that lie side by side" % nodes[devno].path)
     for piece in joined:
@@ -167,14 +167,14 @@ def legs(nodes: Mapping[str, Node], mapped: Sequence[Mapped]) -> Dict[str, List[
         offset = node.limits.alignment_offset or 0
         if offset < 0:
             raise PlumblineError("%s: the kernel does not know how it is aligned (alignment_offset -1), so no load on it is known to be aligned" % node.path)
-        whole = found.setdefault(piece.disk, [])
+        whole = pieces_of.setdefault(piece.disk, [])
         rounded = round_piece(piece, offset)
         if rounded.length:
             whole.append(rounded)
-    for devno, pieces in found.items():
+    for devno, pieces in pieces_of.items():
         if not pieces:
             raise PlumblineError("%s: the volumes hold no whole %s of it; load more of them" % (nodes[devno].path, human(UNIT)))
-    return found
+    return pieces_of
 
 
 def jobs_for(at_least: int, sides: Sequence[Sequence[int]]) -> int:
@@ -194,7 +194,7 @@ def deal(places: Sequence[Place], count: int, unit: int = UNIT) -> List[Place]:
     total = sum(place.length for place in places)
     cuts = [1] * len(places)
     for _turn in range(count - len(places)):
-        number = max(range(len(places)), key=lambda one: places[one].length / cuts[one])
+        number = max(range(len(places)), key=lambda at: places[at].length / cuts[at])
         cuts[number] += 1
     dealt = []
     for place, parts in zip(places, cuts):
@@ -210,7 +210,7 @@ def edges(nodes: Mapping[str, Node], devno: str, span: Span, size: int) -> List[
 
     Comparing what both places hold shows whether the mapping is understood.
     """
-    found = []
+    places = []
     for segment in _segments(nodes, devno) or (Segment(0, nodes[devno].size, "whole", 0, ()),):
         if not segment.start <= span.start < segment.start + segment.length:
             continue
@@ -219,8 +219,8 @@ def edges(nodes: Mapping[str, Node], devno: str, span: Span, size: int) -> List[
         for number in range(count):
             for at in (span.start + number * step, span.end - number * step - size):
                 node, byte = locate_byte(nodes, devno, at)
-                found.append((at, node, byte))
-    return found
+                places.append((at, node, byte))
+    return places
 
 
 def locate_byte(nodes: Mapping[str, Node], devno: str, byte: int, depth: int = 0) -> Tuple[str, int]:

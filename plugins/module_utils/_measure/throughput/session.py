@@ -36,7 +36,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading impor
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe_maps
 
 _MOST_SHOWN = 8  # ranges of a leg in the result, which has to stay small
-_MOST_CPUS = 8  # more random jobs than that tell nothing more
+_MOST_CPUS = 8  # more random jobs than that show nothing more
 _FILL_RATE = MIB  # bytes per second below which a fill is taken to hang
 
 
@@ -48,9 +48,9 @@ class Side(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Everything that a measurement came to. *jobs* by name; bytes as fio counted them, with its ramps by their rate."""
+    """The whole result of a measurement. *jobs* by name; bytes as fio counted them, with its ramps by their rate."""
 
-    jobs: List[Tuple[str, share.Found]]
+    jobs: List[Tuple[str, share.JobShare]]
     legs: List[Dict[str, Any]]
     volumes: List[str]
     read_bytes: int
@@ -64,7 +64,7 @@ class Result(NamedTuple):
 
 def resolve(nodes: Mapping[str, Node], names: Sequence[str]) -> List[str]:
     """Device numbers of volumes by path or name below /dev/disk/by-id. Raises PlumblineError for what is no block device, or named twice."""
-    found: List[str] = []
+    devnos: List[str] = []
     for name in names:
         path = device_path(name)
         try:
@@ -74,20 +74,20 @@ def resolve(nodes: Mapping[str, Node], names: Sequence[str]) -> List[str]:
         devno = read_sysfs.devno(status.st_rdev) if stat.S_ISBLK(status.st_mode) else ""
         if devno not in nodes:
             raise PlumblineError("%s is no block device with a size; name a logical volume, a partition or a disk" % path)
-        if devno in found:
+        if devno in devnos:
             raise PlumblineError("%s is named twice among the volumes, as %s" % (node_path(nodes[devno]), path))
-        found.append(devno)
-    return found
+        devnos.append(devno)
+    return devnos
 
 
 class Session:
     """One measurement under way: where the load goes, what it has cost so far."""
 
-    def __init__(self, fio: str, wanted: Options, nodes: Mapping[str, Node], spans: Mapping[str, Sequence[Span]]) -> None:
+    def __init__(self, fio: str, options: Options, nodes: Mapping[str, Node], spans: Mapping[str, Sequence[Span]]) -> None:
         self.fio = fio
-        self.wanted = wanted
+        self.options = options
         self.nodes = nodes
-        self.mapped = {devno: placement.map_volume(nodes, devno, found) for devno, found in spans.items()}
+        self.mapped = {devno: placement.map_volume(nodes, devno, loaded) for devno, loaded in spans.items()}
         pieces = placement.legs(nodes, list(self.mapped.values()))
         self.volumes = [
             Side(nodes[devno].title or nodes[devno].name, tuple(Place(node_path(nodes[devno]), *span) for span in mapped.spans))
@@ -97,7 +97,7 @@ class Session:
         self.legs = [
             Side(nodes[devno].name, tuple(Place(node_path(nodes[piece.node]), piece.start, piece.length) for piece in pieces[devno])) for devno in self.disks
         ]
-        self.below = sorted({piece.node for found in self.mapped.values() for piece in found.pieces})
+        self.below = sorted({piece.node for mapped in self.mapped.values() for piece in mapped.pieces})
         self.copies = min((placement.copies_of_bytes(nodes, devno) for devno in self.mapped), default=1)
         self.mark = os.urandom(load_mark.MARK_BYTES)
         self.began = time.monotonic()
@@ -121,41 +121,41 @@ class Session:
     def load(self, job: str) -> Tuple[measure_fio.Load, int]:
         """How a job loads, and by how many jobs of fio; the same on both sides."""
         legs = len(self.legs)
-        at_least = {"seq_read": legs, "seq_write": self.wanted.writers}.get(job, min(os.cpu_count() or 1, _MOST_CPUS, self.wanted.depth * legs))
+        at_least = {"seq_read": legs, "seq_write": self.options.writers}.get(job, min(os.cpu_count() or 1, _MOST_CPUS, self.options.depth * legs))
         sides = [[len(device.places) for device in devices] for devices in (self.legs, self.volumes)]
         count = placement.jobs_for(at_least, sides)
-        outstanding = {"seq_read": max(self.wanted.depth // 4, 1) * legs, "seq_write": 1}.get(job, self.wanted.depth * legs)
+        outstanding = {"seq_read": max(self.options.depth // 4, 1) * legs, "seq_write": 1}.get(job, self.options.depth * legs)
         pattern = {"seq_read": "read", "rand_read": "randread", "seq_write": "write", "rand_write": "randwrite"}[job]
         return measure_fio.Load(job, pattern, SEQUENTIAL if job.startswith("seq") else RANDOM, -(-outstanding // count)), count
 
     @property
     def ramp(self) -> float:
-        return min(self.wanted.block_seconds / 4, 2.0)
+        return min(self.options.block_seconds / 4, 2.0)
 
     def block(self, load: measure_fio.Load, side: str, places: Sequence[Place]) -> share.Block:
         """Load one side once."""
-        seconds = self.wanted.block_seconds
+        seconds = self.options.block_seconds
         with told_if_gone([self.nodes[devno].name for devno in self.disks]):
             out, busy = run_fio(measure_fio.argv(self.fio, load, places, seconds, self.ramp, self.mark), self.ramp, seconds, "%s on the %s" % (load.name, side))
-            found = measure_fio.parse_output(out, places)
-        moved = round(found.bytes * (1 + self.ramp / seconds))
+            result = measure_fio.parse_output(out, places)
+        moved = round(result.bytes * (1 + self.ramp / seconds))
         if load.writes:
             self.written_bytes += moved
         else:
             self.read_bytes += moved
         rates: Tuple[Tuple[str, float], ...] = ()
         if side == share.LEGS:
-            rates = tuple((leg.name, sum(found.rates[path] for path in {place.path for place in leg.places})) for leg in self.legs)
+            rates = tuple((leg.name, sum(result.rates[path] for path in {place.path for place in leg.places})) for leg in self.legs)
         times = self.copies if load.writes and side == share.VOLUMES else 1  # each copy is written
-        return share.Block(found.rate * times, found.iops * times, busy, found.busiest, rates)
+        return share.Block(result.rate * times, result.iops * times, busy, result.busiest, rates)
 
-    def measure(self, job: str, seconds: float, stored: Sequence[float]) -> share.Found:
+    def measure(self, job: str, seconds: float, stored: Sequence[float]) -> share.JobShare:
         """All blocks of one job, within so many seconds."""
         load, count = self.load(job)
         places = {side: self.places(side, count) for side in (share.LEGS, share.VOLUMES)}
         turn = share.blocks_of_turn(stored)
         deadline = time.monotonic() + seconds
-        costs = [(self.ramp + self.wanted.block_seconds, 0)]  # seconds and bytes of each block
+        costs = [(self.ramp + self.options.block_seconds, 0)]  # seconds and bytes of each block
         asked = [0]
 
         def run(side: str) -> Optional[share.Block]:
@@ -169,11 +169,11 @@ class Session:
             costs.append((time.monotonic() - began, self.read_bytes + self.written_bytes - before))
             return block
 
-        with change_sysfs_settings.changed(self.queues("2") if self.wanted.nomerges and job.startswith("seq") else {}):
-            return share.drive(share.measure_share(self.wanted.options, stored), run)
+        with change_sysfs_settings.changed(self.queues("2") if self.options.nomerges and job.startswith("seq") else {}):
+            return share.drive(share.measure_share(self.options.share, stored), run)
 
     def _spent(self, more: int) -> bool:
-        return bool(self.wanted.max_bytes) and self.read_bytes + self.written_bytes + more > self.wanted.max_bytes
+        return bool(self.options.max_bytes) and self.read_bytes + self.written_bytes + more > self.options.max_bytes
 
     def queues(self, value: str) -> Dict[str, str]:
         """nomerges of every queue that the load passes: of the disks, and of the volumes that have one of their own."""
@@ -217,21 +217,21 @@ class Session:
         """Write every byte that will be loaded, through the volumes: flash answers for what was never written without its medium."""
         places = [place for volume in self.volumes for place in volume.places]
         total = sum(place.length for place in places)
-        argv = measure_fio.fill_argv(self.fio, places, SEQUENTIAL, max(self.wanted.depth // 4, 1), self.mark)
+        argv = measure_fio.fill_argv(self.fio, places, SEQUENTIAL, max(self.options.depth // 4, 1), self.mark)
         run_fio(argv, 0, total / _FILL_RATE, "the fill of the volumes")
         self.written_bytes += total
 
 
-def measure_volumes(run: Runner, wanted: Options, names: Sequence[str], check: bool) -> Result:
+def measure_volumes(run: Runner, options: Options, names: Sequence[str], check: bool) -> Result:
     """Measure block devices. With *check* nothing is written: where that was asked for, only whether it might be."""
     fio = find_fio()
-    wanted = wanted._replace(keep=not check)
+    options = options._replace(keep=not check)
     seen = observe_maps(run)
     devnos = resolve(seen.nodes, names)
     _need_maps(seen, devnos)
-    spans = {devno: [Span(0, min(wanted.span, seen.nodes[devno].size))] for devno in devnos}
-    session = Session(fio, wanted, seen.nodes, spans)
-    if not wanted.write:
+    spans = {devno: [Span(0, min(options.span, seen.nodes[devno].size))] for devno in devnos}
+    session = Session(fio, options, seen.nodes, spans)
+    if not options.write:
         session.compare({})
         return _measure(session, [])
     with held_alone(seen, devnos) as held, contextlib.ExitStack() as below:
@@ -252,11 +252,11 @@ def measure_volumes(run: Runner, wanted: Options, names: Sequence[str], check: b
     return result
 
 
-def measure_paths(run: Runner, wanted: Options, paths: Sequence[str], check: bool) -> Result:
+def measure_paths(run: Runner, options: Options, paths: Sequence[str], check: bool) -> Result:
     """Measure the volumes below mounted filesystems, by reads where a scratch file of ours lies."""
     fio = find_fio()
     for path in paths:
-        write_scratch_file.check_room(path, wanted.scratch)
+        write_scratch_file.check_room(path, options.scratch)
     if check:
         return Result([], [], list(paths), 0, 0, 0.0, ["check mode: nothing is written, so there is no scratch file and nothing was measured"], {}, {}, {})
     seen = observe_maps(run)
@@ -272,11 +272,11 @@ def measure_paths(run: Runner, wanted: Options, paths: Sequence[str], check: boo
     spans: Dict[str, List[Span]] = {}
     with contextlib.ExitStack() as open_files:
         for devno, path in volumes.items():
-            scratch = write_scratch_file.create(path, wanted.scratch, devno)
+            scratch = write_scratch_file.create(path, options.scratch, devno)
             open_files.callback(os.close, scratch.fd)
             spans[devno] = scratch.spans
-        session = Session(fio, wanted, seen.nodes, spans)
-        session.written_bytes += wanted.scratch * len(paths)
+        session = Session(fio, options, seen.nodes, spans)
+        session.written_bytes += options.scratch * len(paths)
         session.compare({})
         return _measure(session, [])
 
@@ -305,43 +305,43 @@ def _discard(session: Session, held: Mapping[str, int]) -> List[str]:
 
 def _measure(session: Session, notes: List[str]) -> Result:
     """All jobs, each within its share of the time that is left."""
-    wanted = session.wanted
+    options = session.options
     legs = tuple(records_baseline.raw_leg(session.nodes[devno]) for devno in session.disks)
-    stored = records_baseline.load_baseline(wanted.baseline) if wanted.baseline else records_baseline.Baseline()
+    stored = records_baseline.load_baseline(options.baseline) if options.baseline else records_baseline.Baseline()
     if stored.legs:
-        records_baseline.check_baseline_legs(stored, legs, wanted.baseline)
-    elif wanted.baseline and not all(one.key for one in legs):
+        records_baseline.check_baseline_legs(stored, legs, options.baseline)
+    elif options.baseline and not all(leg.key for leg in legs):
         raise PlumblineError("baseline: a leg has no stable identity, so that nobody could say later whether it is still the same one; leave baseline out")
-    parameters = {job: _parameters(session, job) for job in wanted.jobs}
-    reused = {job: _reused(stored, job, parameters[job], wanted, notes) for job in wanted.jobs}
-    end = time.monotonic() + wanted.max_seconds
-    found: List[Tuple[str, share.Found]] = []
-    for number, job in enumerate(wanted.jobs):
-        left = (end - time.monotonic()) / (len(wanted.jobs) - number)
-        found.append((job, session.measure(job, left, reused[job])))
-    if wanted.baseline:
-        stored = _keep(stored, legs, parameters, found, wanted, notes)
-    return _result(session, found, notes, stored)
+    parameters = {job: _parameters(session, job) for job in options.jobs}
+    reused = {job: _reused(stored, job, parameters[job], options, notes) for job in options.jobs}
+    end = time.monotonic() + options.max_seconds
+    results: List[Tuple[str, share.JobShare]] = []
+    for number, job in enumerate(options.jobs):
+        left = (end - time.monotonic()) / (len(options.jobs) - number)
+        results.append((job, session.measure(job, left, reused[job])))
+    if options.baseline:
+        stored = _keep(stored, legs, parameters, results, options, notes)
+    return _result(session, results, notes, stored)
 
 
 def _parameters(session: Session, job: str) -> Dict[str, Any]:
     load, count = session.load(job)
-    return {"pattern": load.pattern, "block": load.block, "depth": load.depth, "jobs": count, "nomerges": session.wanted.nomerges and job.startswith("seq")}
+    return {"pattern": load.pattern, "block": load.block, "depth": load.depth, "jobs": count, "nomerges": session.options.nomerges and job.startswith("seq")}
 
 
-def _reused(stored: records_baseline.Baseline, job: str, parameters: Mapping[str, Any], wanted: Options, notes: List[str]) -> Tuple[float, ...]:
+def _reused(stored: records_baseline.Baseline, job: str, parameters: Mapping[str, Any], options: Options, notes: List[str]) -> Tuple[float, ...]:
     """The raw rates to use instead of loading the legs; none where they are to be loaded. Raises PlumblineError for another job's."""
     raw = stored.jobs.get(job)
     if raw is None:
         return ()
     differing = records_baseline.differing_parameters(raw, parameters)
-    if not wanted.reuse:
+    if not options.reuse:
         if differing:
             notes.append("%s: the baseline of %s is of another load: %s" % (job, raw.when, ", ".join(differing)))
         return ()
     if differing:
         raise PlumblineError(
-            "baseline %s: its %s is of another load: %s; set reuse_baseline: false, or measure as then" % (wanted.baseline, job, ", ".join(differing))
+            "baseline %s: its %s is of another load: %s; set reuse_baseline: false, or measure as then" % (options.baseline, job, ", ".join(differing))
         )
     notes.append(
         "%s: the legs were not loaded; their rates are the baseline's of %s. Not interleaved: whatever changed since then is in the share" % (job, raw.when)
@@ -353,21 +353,22 @@ def _keep(
     stored: records_baseline.Baseline,
     legs: Tuple[records_baseline.RawLeg, ...],
     parameters: Mapping[str, Dict[str, Any]],
-    found: Sequence[Tuple[str, share.Found]],
-    wanted: Options,
+    results: Sequence[Tuple[str, share.JobShare]],
+    options: Options,
     notes: List[str],
 ) -> records_baseline.Baseline:
     """Add to the file what it does not hold. What the devices did before stays what it was."""
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    new = {job: records_baseline.Raw(parameters[job], one.raw_blocks, when) for job, one in found if job not in stored.jobs and one.share and one.raw_blocks}
-    for job, one in found:
+    judged = [(job, result) for job, result in results if result.share and result.raw_blocks]
+    new = {job: records_baseline.Raw(parameters[job], result.raw_blocks, when) for job, result in judged if job not in stored.jobs}
+    for job, result in results:
         raw = stored.jobs.get(job)
-        if raw and one.raw_blocks and not records_baseline.differing_parameters(raw, parameters[job]):
+        if raw and result.raw_blocks and not records_baseline.differing_parameters(raw, parameters[job]):
             before = sum(raw.rates) / len(raw.rates)
-            notes.append("%s: the legs gave %.1f MiB/s; in the baseline of %s it was %.1f" % (job, one.raw / MIB, raw.when, before / MIB))
-    if new and wanted.keep:
+            notes.append("%s: the legs gave %.1f MiB/s; in the baseline of %s it was %.1f" % (job, result.raw / MIB, raw.when, before / MIB))
+    if new and options.keep:
         stored = records_baseline.Baseline(tuple(sorted(legs)), {**stored.jobs, **new})
-        records_baseline.save_baseline(wanted.baseline, stored)
+        records_baseline.save_baseline(options.baseline, stored)
     return stored
 
 
@@ -376,7 +377,7 @@ def _links_of(node: Node) -> Tuple[Link, ...]:
     return read_drive_links(node) if len(controllers(node)) < 2 else ()
 
 
-def _result(session: Session, found: List[Tuple[str, share.Found]], notes: List[str], stored: records_baseline.Baseline) -> Result:
+def _result(session: Session, results: List[Tuple[str, share.JobShare]], notes: List[str], stored: records_baseline.Baseline) -> Result:
     legs = []
     for devno, side in zip(session.disks, session.legs):
         node = session.nodes[devno]
@@ -391,16 +392,16 @@ def _result(session: Session, found: List[Tuple[str, share.Found]], notes: List[
                 "ranges": shown,
             }
         )
-    changed = session.queues("2") if session.wanted.nomerges and any(job.startswith("seq") for job, _one in found) else {}
+    changed = session.queues("2") if session.options.nomerges and any(job.startswith("seq") for job, _one in results) else {}
     return Result(
-        jobs=found,
+        jobs=results,
         legs=legs,
         volumes=[side.name for side in session.volumes],
         read_bytes=session.read_bytes,
         written_bytes=session.written_bytes,
         seconds=time.monotonic() - session.began,
         notes=notes,
-        baseline=records_baseline.baseline_as_dict(stored) if session.wanted.baseline else {},
+        baseline=records_baseline.baseline_as_dict(stored) if session.options.baseline else {},
         nomerges=changed,
         links={node.name: _links_of(node) for node in (session.nodes[devno] for devno in session.disks)},
     )

@@ -44,7 +44,7 @@ def untrimmed(title: str) -> Dict[str, Any]:
 
 
 def prove_trim(run: Runner, volume: MountedVolume, options: Options) -> Dict[str, Any]:
-    """Measure, and say it. Raises PlumblineError where a scratch file cannot be made, or a drive cannot be read."""
+    """Measure, and return the result. Raises PlumblineError where a scratch file cannot be made, or a drive cannot be read."""
     began = time.monotonic()
     seen = observe_maps(run)
     drives = [node for node in seen.disk_of(volume.devno) if node.devno in seen.nodes]
@@ -70,15 +70,15 @@ def prove_trim(run: Runner, volume: MountedVolume, options: Options) -> Dict[str
             stops = [finding.text for finding in judge_trim_path(seen, volume.devno)]
             return trim_result(volume.title, [], 0, time.monotonic() - began, ["the filesystem takes no trim", *stops], offered=False)
         beside = spread(seen.nodes, volume.devno, kept.spans)
-        found = [look.seen(seen, beside.get(look.drive.devno, []), options) for look in looks if look.spans]
+        drives_seen = [look.seen(seen, beside.get(look.drive.devno, []), options) for look in looks if look.spans]
     finally:
         os.close(kept.fd)
     why = []
     if done < size:
         why.append("the filesystem trimmed %s of the %s that were given back" % (human(done), human(size)))
-    if len(found) < len(drives) or not found:
+    if len(drives_seen) < len(drives) or not drives_seen:
         why.append("the bytes of the filesystem cannot be followed to all of its drives")
-    return trim_result(volume.title, found, done, time.monotonic() - began, why)
+    return trim_result(volume.title, drives_seen, done, time.monotonic() - began, why)
 
 
 def _trim(fd: int, spans: Sequence[Span]) -> int:
@@ -97,8 +97,8 @@ def _trim(fd: int, spans: Sequence[Span]) -> int:
 
 def _used(drive: Node) -> Optional[int]:
     """Bytes that an NVMe namespace has in use (NUSE)."""
-    found = block_device.identify_namespace(drive.path, drive.identity.nsid) if drive.identity.transport == "nvme" else None
-    return found["nuse"] * drive.limits.logical if found else None
+    namespace = block_device.identify_namespace(drive.path, drive.identity.nsid) if drive.identity.transport == "nvme" else None
+    return namespace["nuse"] * drive.limits.logical if namespace else None
 
 
 def _counted(asked: int, accounts: Sequence[Optional[read_disk_activity.Account]]) -> Optional[int]:
@@ -112,8 +112,8 @@ def _counted(asked: int, accounts: Sequence[Optional[read_disk_activity.Account]
 def _blanks(drive: Node) -> Tuple[bool, Sequence[bytes]]:
     """Whether a drive says what it returns for discarded blocks, and what else than data that may be: one byte each."""
     if drive.identity.transport == "nvme":
-        found = block_device.identify_namespace(drive.path, drive.identity.nsid)
-        word = int(found["dlfeat"]) & 0x7 if found else 0  # DLFEAT bits 2:0: 1 zeros, 2 ones, 0 not reported
+        namespace = block_device.identify_namespace(drive.path, drive.identity.nsid)
+        word = int(namespace["dlfeat"]) & 0x7 if namespace else 0  # DLFEAT bits 2:0: 1 zeros, 2 ones, 0 not reported
         return word in (1, 2), (b"\xff",) if word == 2 else (b"\0",)
     return zeros_after_trim(read_sysfs.read_bytes("/sys/class/block/%s/device/vpd_pg89" % drive.name)[60:572]), (b"\0",)
 
@@ -128,8 +128,8 @@ class _Look:
         self.full = _used(drive)
         self.account = read_disk_activity.read_account(drive.name)
         granule = max(drive.limits.discard_granularity or 0, READ)
-        inner = [Span(round_up(one.start, granule), round_down(one.end, granule) - round_up(one.start, granule)) for one in spans]
-        self.places = Places([one for one in inner if one.length > 0], READ)
+        inner = [Span(round_up(span.start, granule), round_down(span.end, granule) - round_up(span.start, granule)) for span in spans]
+        self.places = Places([span for span in inner if span.length > 0], READ)
         self.samples = self._read([self.dice_place(self.places) for _turn in range(SAMPLES)] if self.places.total else [])
 
     def dice_place(self, places: Places) -> int:
@@ -155,7 +155,7 @@ class _Look:
         drive, asked = self.drive, sum(span.length for span in self.spans)
         promised, blanks = _blanks(drive)
         (unused, account), use = self.before, _used(drive)
-        found = DriveSeen(
+        drive_seen = DriveSeen(
             name=drive.name,
             asked=asked,
             counted=_counted(asked, [account, self.account, read_disk_activity.read_account(drive.name)]),
@@ -164,10 +164,10 @@ class _Look:
             promised=promised,
         )
         written = Places(beside, READ)
-        if not wants_timing(found) or not written.total or not self.places.total:
-            return found
+        if not wants_timing(drive_seen) or not written.total or not self.places.total:
+            return drive_seen
         timing = self._time(host, written, options)
-        return found._replace(faster=timing.faster, ratio=timing.ratio, contents=self._contents(blanks))
+        return drive_seen._replace(faster=timing.faster, ratio=timing.ratio, contents=self._contents(blanks))
 
     def _time(self, host: Observation, written: Places, options: Options) -> Timing:
         timing = Timing(options.min_ratio)
@@ -176,7 +176,7 @@ class _Look:
             while timing.faster is None:
                 order = [0, 1]
                 self.dice.shuffle(order)
-                latencies = probe.round([self.dice_place((self.places, written)[one]) for one in order], READ)
+                latencies = probe.round([self.dice_place((self.places, written)[kind]) for kind in order], READ)
                 if latencies is None:
                     break
                 by_kind: Mapping[int, float] = dict(zip(order, latencies))

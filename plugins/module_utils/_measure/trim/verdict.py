@@ -23,7 +23,7 @@ class DriveSeen(NamedTuple):
     name: str
     asked: int  # bytes of the trimmed file on it
     counted: Optional[int] = None  # bytes by which the kernel's account of its discards grew
-    used: Optional[Tuple[int, int, int]] = None  # bytes in use by the drive's own word (NUSE): before the file, with it, after the trim
+    used: Optional[Tuple[int, int, int]] = None  # bytes in use as the drive reports them (NUSE): before the file, with it, after the trim
     contents: str = CHANGED  # of the places that were looked at
     promised: bool = False  # the drive says what it returns for discarded blocks
     faster: Optional[bool] = None  # whether these are read faster by the ratio than the written ones beside them
@@ -73,9 +73,9 @@ EVIDENCE = (by_counter, by_use, by_contents)  # what costs next to nothing
 def judge_drive(seen: DriveSeen) -> Tuple[str, str]:
     """(verdict, why) of one drive: of the first evidence that says something."""
     for evidence in (*EVIDENCE, by_timing):
-        found = evidence(seen)
-        if found:
-            return found
+        judgement = evidence(seen)
+        if judgement:
+            return judgement
     return UNKNOWN, "neither its counters nor its contents nor the time of its reads tell"
 
 
@@ -104,16 +104,16 @@ class Timing:
 
     @property
     def ratio(self) -> float:
-        trimmed = median([one for one, _other in self.pairs]) if self.pairs else 0.0
-        return median([other for _one, other in self.pairs]) / trimmed if trimmed else 0.0
+        trimmed = median([latency for latency, _written in self.pairs]) if self.pairs else 0.0
+        return median([latency for _trimmed, latency in self.pairs]) / trimmed if trimmed else 0.0
 
 
 def trim_result(title: str, drives: Sequence[DriveSeen], trimmed: int, seconds: float, why: Sequence[str] = (), offered: bool = True) -> Dict[str, Any]:
     """What the module returns. *why*: reasons beside those of the drives; *offered* False: the filesystem takes no trim."""
-    judged = [(one, *judge_drive(one)) for one in drives]
-    words = [word for _one, word, _why in judged]
+    judged = [(drive, *judge_drive(drive)) for drive in drives]
+    words = [word for _drive, word, _why in judged]
     trim = NOT_REACHED if NOT_REACHED in words or not offered else REACHED if words and set(words) == {REACHED} and not why else UNKNOWN
-    reasons = [*why, *("%s: %s" % (one.name, text) for one, word, text in judged if word != REACHED)]
+    reasons = [*why, *("%s: %s" % (drive.name, text) for drive, word, text in judged if word != REACHED)]
     report = ["%s: trim %s (%s trimmed, %.1f s)" % (title, trim.replace("_", " "), human(trimmed), seconds)]
     return {
         "verdict": VERDICTS[trim],
@@ -123,19 +123,19 @@ def trim_result(title: str, drives: Sequence[DriveSeen], trimmed: int, seconds: 
         "seconds": round(seconds, 2),
         "drives": [
             {
-                "device": one.name,
+                "device": drive.name,
                 "trim": word,
                 "why": text,
-                "asked_bytes": one.asked,
-                "counted_bytes": one.counted,
-                "used_bytes": list(one.used) if one.used else None,
-                "contents": one.contents,
-                "promised": one.promised,
-                "faster": one.faster,
-                "ratio": round(one.ratio, 2) if one.faster is not None else None,
+                "asked_bytes": drive.asked,
+                "counted_bytes": drive.counted,
+                "used_bytes": list(drive.used) if drive.used else None,
+                "contents": drive.contents,
+                "promised": drive.promised,
+                "faster": drive.faster,
+                "ratio": round(drive.ratio, 2) if drive.faster is not None else None,
             }
-            for one, word, text in judged
+            for drive, word, text in judged
         ],
         "reasons": reasons,
-        "report": report + ["  " + text for text in why] + ["  %s: %s: %s" % (one.name, word.replace("_", " "), text) for one, word, text in judged],
+        "report": report + ["  " + text for text in why] + ["  %s: %s: %s" % (drive.name, word.replace("_", " "), text) for drive, word, text in judged],
     }

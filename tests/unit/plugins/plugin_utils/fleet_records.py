@@ -17,7 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.verdict import
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.drive_health import Source
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.report import Known, health_result
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.keeping import Keeping
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share import Found, Share, judge_share, throughput_as_dict
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share import JobShare, Share, judge_share, throughput_as_dict
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.report import figures
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.rows import ROWS
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.sync.samples import Samples
@@ -182,7 +182,7 @@ def _job(name: str, legs: list[str], host: Host, kind: str, dice: random.Random)
     raw = [(leg, dice.uniform(1.0e9, 1.2e9)) for leg in legs]
     total = sum(rate for _leg, rate in raw)
     why = f"share {share.share:.3f} ({share.low:.3f} to {share.high:.3f}); wanted at least 0.9"
-    found = Found(share, total * true, total, total * true / 8192, total / 8192, 24, verdict, why, dice.uniform(0.1, 0.4), tuple(raw), ())
+    found = JobShare(share, total * true, total, total * true / 8192, total / 8192, 24, verdict, why, dice.uniform(0.1, 0.4), tuple(raw), ())
     links = {host.seen.nodes[disk].name: ways for disk, ways in host.seen.drive_links.items()}
     return throughput_as_dict(name, found, links)
 

@@ -74,9 +74,9 @@ def test_the_culprit(row):
 @pytest.mark.parametrize("verdict", [NO_PREFERENCE, INCONCLUSIVE])
 def test_a_disk_without_a_phase_is_judged_by_the_layers_above(verdict):
     layers = stack(0, (PART, 63 * 512), (LV, 63 * 512 + MIB))
-    layers[0] = layers[0]._replace(found=Verdict(verdict, grain=64 * KIB))
+    layers[0] = layers[0]._replace(verdict=Verdict(verdict, grain=64 * KIB))
     assert locate_guilty(layers)[:3] == (PART, PART, AGREES)
-    layers = [layer._replace(found=Verdict(verdict)) for layer in layers]
+    layers = [layer._replace(verdict=Verdict(verdict)) for layer in layers]
     found = locate_guilty(layers)
     assert found[:3] == ("", "", UNPROVEN) and report_guilty(layers, found)[-1] == found.reasons[0]
 

@@ -123,7 +123,7 @@ def test_it_reads_within_its_time_and_bytes(sparse):
     options = sweep_options.Options(last_grain=4 * KIB, max_bytes=4 * MIB)
     before = os.stat(sparse)
     measured = sweep_probe.measure_target(target(64 * MIB, path=sparse), options, SweepLimits(5, 0))
-    assert measured.found.bytes <= 4 * MIB and measured.found.reads * 4 * KIB == measured.found.bytes
+    assert measured.verdict.bytes <= 4 * MIB and measured.verdict.reads * 4 * KIB == measured.verdict.bytes
     after = os.stat(sparse)
     assert (before.st_mtime_ns, before.st_blocks) == (after.st_mtime_ns, after.st_blocks)
 
@@ -131,13 +131,13 @@ def test_it_reads_within_its_time_and_bytes(sparse):
 def test_it_keeps_to_the_rate(sparse):
     options = sweep_options.Options(last_grain=4 * KIB, max_bytes=32 * 8 * 4 * KIB)
     measured = sweep_probe.measure_target(target(64 * MIB, path=sparse), options, SweepLimits(5, 100))
-    assert measured.seconds >= (measured.found.reads - 8) / 100 * 0.99  # a round may be read at once
+    assert measured.seconds >= (measured.verdict.reads - 8) / 100 * 0.99  # a round may be read at once
 
 
 def test_it_stops_when_the_time_is_up(sparse):
     measured = sweep_probe.measure_target(target(64 * MIB, path=sparse), sweep_options.Options(max_bytes=GIB), SweepLimits(0.4, 50))
-    assert measured.found.verdict == common_verdict.INCONCLUSIVE and "time budget" in measured.found.why
-    assert measured.found.reads <= 24
+    assert measured.verdict.verdict == common_verdict.INCONCLUSIVE and "time budget" in measured.verdict.why
+    assert measured.verdict.reads <= 24
 
 
 def test_a_device_that_ends_early(sparse):
@@ -219,8 +219,8 @@ def test_a_loaded_device_gets_its_share_only(sparse, monkeypatch):
 
     monkeypatch.setattr(sweep_probe.read_disk_activity, "read_load", load)
     measured = sweep_probe.measure_target(target(64 * MIB, path=sparse), sweep_options.Options(max_bytes=GIB), SweepLimits(1.2, 0, 0.02))
-    assert measured.found.verdict == common_verdict.INCONCLUSIVE
-    assert 0 < measured.found.reads <= 24 and measured.held > 0.5
+    assert measured.verdict.verdict == common_verdict.INCONCLUSIVE
+    assert 0 < measured.verdict.reads <= 24 and measured.held > 0.5
 
 
 def test_an_edge_is_crossed_in_its_middle(sparse):

@@ -19,7 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import ENVIRONMENT
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure import held_volumes, keep_baseline, run_fio
-from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share import LEGS, VOLUMES, Found, Share
+from ansible_collections.plumbline.ssd.plugins.module_utils._measure.share import LEGS, VOLUMES, JobShare, Share
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import options
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.throughput import session as throughput_session
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules as judge_volumes
@@ -34,7 +34,7 @@ PARAMS = {
 
 def test_options():
     wanted = options.read_options(PARAMS)
-    assert wanted.jobs == ("seq_read", "rand_read") and wanted.options.error == pytest.approx(0.05) and wanted.span == 8 * GIB
+    assert wanted.jobs == ("seq_read", "rand_read") and wanted.share.error == pytest.approx(0.05) and wanted.span == 8 * GIB
     assert options.read_options(dict(PARAMS, write=True)).jobs == options.JOBS
     assert options.read_options(dict(PARAMS, jobs=["rand_read", "rand_read"])).jobs == ("rand_read",)
 
@@ -262,7 +262,7 @@ def test_the_queues_that_a_load_passes(monkeypatch):
 def test_a_baseline_is_kept_but_in_check_mode(tmp_path, keep):
     path = str(tmp_path / "raw.json")
     wanted = options.read_options(dict(PARAMS, baseline=path))._replace(keep=keep)
-    one = Found(Share(1.0, 0.9, 1.1), 1e8, 1e8, 1.0, 1.0, 12, "pass", "", 0.1, (), (1e8, 1.1e8))
+    one = JobShare(Share(1.0, 0.9, 1.1), 1e8, 1e8, 1.0, 1.0, 12, "pass", "", 0.1, (), (1e8, 1.1e8))
     leg = keep_baseline.RawLeg("wwid:1", "S", "M", GIB)
     notes = []
     stored = throughput_session._keep(keep_baseline.Baseline(), (leg,), {"rand_read": {"depth": 1}}, [("rand_read", one)], wanted, notes)
