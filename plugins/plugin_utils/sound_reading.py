@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import MdSuperblock
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 
 # A host with 1,000 disks, each with a partition in a stack, has 2,400 devices.
@@ -34,10 +33,11 @@ def check_reading(seen: Observation) -> None:
     for devno, raid in seen.raids.items():
         if min(raid.done, raid.total, raid.mismatches or 0) < 0:
             raise PlumblineError(f"{_NO_READING}the array {devno} has a number below 0")
-    for array in (*seen.md_arrays, *seen.md_superblocks.values()):
-        offset = array.data_offset if isinstance(array, MdSuperblock) else array.component
-        if not 0 <= array.disks <= MOST_MEMBERS or min(array.chunk, offset) < 0:
-            raise PlumblineError(f"{_NO_READING}an array of md has {array.disks:,} members, or a number below 0; wanted at most {MOST_MEMBERS:,}")
+    arrays = [(array.disks, array.chunk, array.component) for array in seen.md_arrays]
+    arrays += [(found.disks, found.chunk, found.data_offset) for found in seen.md_superblocks.values()]
+    for disks, *sizes in arrays:
+        if not 0 <= disks <= MOST_MEMBERS or min(sizes) < 0:
+            raise PlumblineError(f"{_NO_READING}an array of md has {disks:,} members, or a size below 0; wanted at most {MOST_MEMBERS:,}")
     for path, devno in seen.paths.items():
         if devno not in seen.nodes:
             raise PlumblineError(f"{_NO_READING}{path} leads to device {devno}, which is not there")

@@ -280,3 +280,13 @@ def test_no_filter_of_lvm_keeps_the_controller_busy(name):
     result = planned(packed(tree))
     words = [result["msg"], *result.get("reasons", [])] if result.get("failed") else result["warnings"]
     assert words and all(line.isprintable() and len(line) < 5000 for line in words)
+
+
+@pytest.mark.parametrize("member", ["md_arrays", "md_superblocks"])
+def test_an_array_without_an_end(member):
+    tree = tree_of(HOSTS["mirrored"])
+    arrays = tree[0][0][member]
+    one = arrays[0] if member == "md_arrays" else next(iter(arrays.values()))
+    one[6 if member == "md_arrays" else 5] = 10**30
+    result = planned(packed(tree), stacks=MIRRORED)
+    assert result["failed"] and "an array of md has" in result["msg"]
