@@ -111,11 +111,11 @@ def _appeared(run: Runner, devno: str) -> MdArray:
     raise PlumblineError("mdadm made an array, and the kernel shows none that runs; look at its log")
 
 
-def _read_back(after: Observation, step: Mapping[str, Any]) -> None:
-    """All members are in sync, where they should be, and use as much of each as was asked for."""
+def _read_back(after: Observation, step: Mapping[str, Any], left: int = 0) -> None:
+    """All members are in sync but for so many that further steps give to the array; all are where they should be, and it uses as much of each as was asked."""
     array = _running(after, step)
     offsets = {after.md_superblocks[one.devno].data_offset for one in array.members if one.devno in after.md_superblocks}
-    if array.missing or array.component != step["component_bytes"] or offsets != {step["data_offset_bytes"]}:
+    if len(array.missing) > left or array.component != step["component_bytes"] or offsets != {step["data_offset_bytes"]}:
         text = "the array /dev/%s uses %d bytes of each member from byte %s on, and %d of its %d members are in sync; wanted %d from %d, and all; run again"
         there, good = ", ".join(map(str, sorted(offsets))) or "unknown", array.disks - len(array.missing)
         raise PlumblineError(text % (array.name, array.component, there, good, array.disks, step["component_bytes"], step["data_offset_bytes"]))
@@ -137,7 +137,7 @@ def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
     elif check:
         return
     wait_for_sync(array.name, new.devno)
-    _read_back(look(), step)
+    _read_back(look(), step, max(len(array.missing) - 1, 0))
 
 
 def _check_new(seen: Observation, step: Mapping[str, Any], array: MdArray, new: Node) -> None:
@@ -194,7 +194,7 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
         _mdadm(run, seen, ["--manage", at, "--remove", old.path], "%s, which was replaced, could not be taken out of the array %s" % (old.path, at))
     cleared = run([_tool(seen), "--zero-superblock", old.path])
     _settle(run)
-    _read_back(look(), step)
+    _read_back(look(), step, len(array.missing))
     must_succeed(cleared, "%s was replaced, and its member superblock could not be cleared; take it out before the next boot" % old.path)
 
 

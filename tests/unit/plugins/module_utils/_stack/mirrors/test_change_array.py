@@ -162,6 +162,22 @@ def test_a_new_member(arrays):
     assert add.startswith("/sbin/mdadm --manage /dev/md127 --add /dev/nvme4n1p1")
 
 
+def test_two_places_are_filled_one_after_the_other(arrays):
+    host = MirrorHost(6)
+    names, disks = names_of(host), [node.devno for node in host.seen.nodes.values() if node.kind == "disk"]
+    host.build(spec(host, disks[:4], mirror=True))
+    host.pull(disks[1])
+    host.pull(disks[2])
+    wanted = [names[0], names[4], names[5], names[3]]
+    plan = make_plan(spec(host, [], devices=wanted, mirror=True, replace={"SER0001": "SER0004", "SER0002": "SER0005"}), host.seen)
+    assert [step["action"] for step in plan.steps] == ["partition", "mirror_add", "mirror_add"], plan.refusals
+    host.carry_out(plan.steps[0])
+    arrays(host)
+    for step in plan.steps[1:]:
+        assert len(Lab(host, step).take()) == 1
+    assert host.array.missing == ()
+
+
 def test_a_lost_member_is_forgotten_first(arrays):
     lab = replacing(gone=True)
     arrays(lab.host)
