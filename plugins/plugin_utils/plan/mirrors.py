@@ -217,7 +217,9 @@ def _plan_place(plan: StackPlan, seen: Observation, array: MdArray, leg: Leg, pa
     """The step by which a device takes the place of another, or its own again."""
     found = seen.md_superblocks.get(leg.node.devno) if leg.node else None
     inside = leg.node and any(member.devno == leg.node.devno for member in array.members)
-    if found and not inside and (found.uuid != uuid or was_run_apart(found, array, events)):
+    left = bool(old and old.node and _is_left(seen, {member.devno: member for member in array.members}, old, uuid))
+    apart = found and (found.uuid != uuid or was_run_apart(found, array, events))
+    if not inside and (apart or not (left or array.missing)):
         _refuse_outside(plan, seen, array, leg, events, uuid)
         return
     spec, name = plan.spec, name_device(seen, leg.devno)
@@ -225,13 +227,13 @@ def _plan_place(plan: StackPlan, seen: Observation, array: MdArray, leg: Leg, pa
     disks, legs = disks_of(plan, seen), plan.ordered
     guids = [guid_of_leg(one, spec.name, seen.nodes[one.devno].identity.key) for one in legs]
     more = {"data_offset_bytes": plan.array_offset, "component_bytes": array.component, "new": new}
-    if old and old.node and _is_left(seen, {member.devno: member for member in array.members}, old, uuid):
-        more["old"] = old.entry.guid if old.entry else ""
+    if left and old and old.entry:
+        more["old"] = old.entry.guid
         summary = "%s takes the place of %s in the array, which has two copies meanwhile" % (name, name_device(seen, old.devno))
         plan.steps.append(mirror_step(MIRROR_REPLACE, spec.name, [*disks, standing_disk(plan, seen, old)], uuid, guids, plan.stripe, summary, **more))
     else:
-        text = "%s takes its place in the array again" if pair.old == pair.new else "%%s takes the place of %s in the array" % pair.old
-        plan.steps.append(mirror_step(MIRROR_ADD, spec.name, disks, uuid, guids, plan.stripe, text % name, **more))
+        place = "its place in the array again" if pair.old == pair.new else "the place of %s in the array" % pair.old
+        plan.steps.append(mirror_step(MIRROR_ADD, spec.name, disks, uuid, guids, plan.stripe, "%s takes %s" % (name, place), **more))
 
 
 def _refuse_outside(plan: StackPlan, seen: Observation, array: MdArray, leg: Leg, events: int, uuid: str) -> None:

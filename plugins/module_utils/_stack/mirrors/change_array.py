@@ -25,6 +25,7 @@ BITMAP_CHUNK = "64M"  # smaller ones cost commits more, see the guide on mirrors
 _SETTLE_SECONDS = 30
 _APPEARS = 30  # seconds
 _PAUSE = 0.5
+_MOST_WAITS = 240  # pauses in which a member that is to be filled is not; another array on the same disks may be filled before
 
 
 # --- what there is ---------------------------------------------------------------------------------
@@ -231,14 +232,17 @@ def grow_array(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
 
 def wait_for_sync(name: str, devno: str = "") -> None:
     """Until the array is at nothing, and the member *devno* holds what it should. The kernel goes on by itself whatever becomes of who waits."""
-    idle = 0
+    idle = waits = 0
     while idle < 2:  # between two actions it is idle for a moment
         array, action = _named(name), read_text("/sys/class/block/%s/md/sync_action" % name)
         member = _member(array, devno) if devno else None
         if devno and (member is None or member.faulty):
             raise PlumblineError("the new member of /dev/%s failed while it was filled [degraded]; look at the kernel's log" % name)
-        busy = (action in SYNCING and action != WAITING) or (member is not None and not member.in_sync)
-        idle = 0 if busy else idle + 1
+        copies = action in SYNCING and action != WAITING
+        busy = copies or (member is not None and not member.in_sync)
+        idle, waits = (0 if busy else idle + 1), (waits + 1 if busy and not copies else 0)
+        if waits > _MOST_WAITS:
+            raise PlumblineError("the new member of /dev/%s is not filled: the array is at '%s' [degraded]; look at mdadm --detail" % (name, action))
         time.sleep(_PAUSE)
 
 

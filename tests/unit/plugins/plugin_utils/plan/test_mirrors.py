@@ -301,6 +301,14 @@ def test_a_place_for_nobody():
     refused(host, mirrored(host, replace={"SER0001": "NEW"}), "replace gives a place to serial 'NEW', which no device of the stack has")
 
 
+def test_no_place_is_free():
+    """It would be a spare, which nobody has asked for."""
+    host = built()
+    new = host.disk("nvme9n1", serial="NEW")
+    stacks = mirrored(host, [host.names[0], host.name(new), *host.names[2:]], replace={"SER000X": "NEW"})
+    refused(host, stacks, "no place is free [mirror]", "(SER0001) is a member of the array, and is not in devices")
+
+
 def test_a_device_that_is_too_small_to_take_a_place():
     host = built()
     new = host.disk("nvme9n1", serial="NEW", size=80 * GIB)

@@ -46,6 +46,43 @@ class Lab:
         return self.host.seen
 
 
+WAIT = change_array.wait_for_sync
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ([("recover", ("spare",)), ("recover", ("spare",)), ("idle", ("in_sync",)), ("idle", ("in_sync",))], ""),
+        ([("recover", ("spare",)), ("idle", ("faulty",))], "failed while it was filled"),
+        ([("idle", ("spare",))] * 300, "is not filled: the array is at 'idle'"),
+        ([("recover", ("spare",)), ("idle", None)], "failed while it was filled"),
+    ],
+    ids=["filled", "failed", "never begun", "gone"],
+)
+def test_waiting_for_a_member(monkeypatch, seen, words):
+    host = MirrorHost(4)
+    host.build(spec(host, mirror=True))
+    states, now, part = iter(seen), [("idle", None)], host.parts()[0]
+
+    def read(_path):
+        return now[0][0]
+
+    def arrays_now():
+        now[0] = next(states)
+        others = host.array.members[1:]
+        return [host.array._replace(members=(MdMember(part, 0, now[0][1]), *others) if now[0][1] is not None else others)]
+
+    monkeypatch.setattr(change_array, "read_md_arrays", arrays_now)
+    monkeypatch.setattr(change_array, "read_text", read)
+    monkeypatch.setattr(change_array, "_PAUSE", 0)
+    if not words:
+        WAIT("md127", part)
+        assert next(states, None) is None
+        return
+    with pytest.raises(PlumblineError, match=words):
+        WAIT("md127", part)
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(change_array, "wait_for_sync", lambda name, devno="": None)
