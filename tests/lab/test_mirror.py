@@ -204,7 +204,7 @@ def test_boots(bench: Bench, harness: Harness, declared: dict[str, Disk], count:
     bench.power_cut()
     harness.must("until findmnt /pl/data; do sleep 0.5; done", timeout=200)
     assert (contents(harness, "/pl/data"), contents(harness, "/pl/data", name="later")) == (before, after)
-    assert_error(harness.module("stack_plan", spec), "[degraded]", gone.serial)
+    assert_error(harness.module("stack_plan", spec), "[degraded]", gone.by_id)
 
 
 def test_what_was_ended_while_the_array_was_made(bench: Bench, harness: Harness, mirrors: list[Disk]) -> None:
@@ -273,7 +273,7 @@ def test_an_older_member_alone_at_a_boot(bench: Bench, harness: Harness, mirrors
         assert_error(result, "the array does not run without it [stale]", gone.serial)
     else:
         harness.must("until findmnt /pl/data; do sleep 0.5; done; test -e /pl/data/before; test ! -e /pl/data/after", timeout=200)
-        assert_error(harness.module("stack_plan", spec), "[degraded]", gone.serial)
+        assert_error(harness.module("stack_plan", spec), "[degraded]", gone.by_id)
     bench.disks[gone.name] = gone
     shown = bench.plug(gone)
     if count == 2:
