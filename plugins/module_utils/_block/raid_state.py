@@ -28,8 +28,8 @@ class RaidState(NamedTuple):
 
 def parse_ratio(text: str) -> Tuple[int, int]:
     """``1024 / 200704`` or ``1024/200704``, in sectors; (0, 0) for ``none``, ``delayed`` and whatever else."""
-    found = _RATIO.fullmatch(text.strip())
-    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+    match = _RATIO.fullmatch(text.strip())
+    return (int(match.group(1)), int(match.group(2))) if match else (0, 0)
 
 
 def parse_count(text: str) -> Optional[int]:

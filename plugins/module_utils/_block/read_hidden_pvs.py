@@ -39,7 +39,7 @@ def _looks_hidden(seen: Observation, devno: str) -> bool:
     """Whether it has a PV's label, or volumes of LVM lie on it, and LVM lists no PV there. Volumes lie on parts of themselves as well."""
     if seen.pv(devno) or seen.nodes[devno].kind == "lvm":
         return False
-    labels = any(one.type == _LABEL for one in seen.signatures.get(devno, []))
+    labels = any(signature.type == _LABEL for signature in seen.signatures.get(devno, []))
     return labels or any(child.kind == "lvm" for child in seen.children(devno))
 
 
