@@ -15,7 +15,7 @@ Record = Mapping[str, Any]
 MOST_TRIES = 3  # measurements under the same conditions that did not pass
 _APART = "the guide on how a run works takes one apart"
 READS, WRITES = "reads", "writes"  # the parts of a proof; "reads" is all that is measured on mounted volumes
-# Acceptance → the part of a proof that may come to no result. What failed is never accepted.
+# Acceptance → the part of a proof that may be inconclusive. What failed is never accepted.
 ACCEPTANCES: Mapping[str, str] = {"unproven_writes": WRITES}
 _SHOWN = 2  # reasons, in one line
 
@@ -92,7 +92,7 @@ def _strings(raw: Any) -> List[str]:
 
 
 def verdict_of_parts(parts: Mapping[str, str], accept: Sequence[str]) -> str:
-    """What the parts of a finished proof come to, with what is accepted."""
+    """The verdict of a finished proof, from its parts and what is accepted."""
     kept = KeptProof(parts=parts)
     left = [parts[part] for part in kept.open_parts(accept)]
     if left:

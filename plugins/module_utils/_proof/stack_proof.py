@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all that was measured of a stack comes to, and the record of it. Pure."""
+"""The verdict of all that was measured of a stack, and the record of it. Pure."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ _OF_WRITES = ("writes_digest", "writes_base")
 def _writes(proof: Mapping[str, Any], before: Record) -> Sequence[Mapping[str, Any]]:
     """What was measured by writing before just these filesystems were made; others may have come beside them since."""
     made = before.get("made")
-    stands = isinstance(made, list) and bool(made) and all(uuid in proof["made"] for uuid in made)
+    stands = isinstance(made, list) and bool(made) and all(when in proof["made"] for when in made)
     same = stands or before.get("verdict") == UNFINISHED
     if not same or not any(before.get(key, "") == proof.get(key, "") != "" for key in _OF_WRITES):
         return []
