@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A file's extents on its block device, as FS_IOC_FIEMAP tells them. Pure."""
+"""A file's extents on its block device, as FS_IOC_FIEMAP reports them. Pure."""
 
 from __future__ import annotations
 

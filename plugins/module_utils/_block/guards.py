@@ -79,7 +79,7 @@ def guard_twins(seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_one_ssd(seen: Observation, node: Node) -> List[Reason]:
-    """One namespace of an SSD with two ports, by both: the same serial, model and namespace number at two controllers, which may tell two identities."""
+    """One namespace of an SSD with two ports, by both: the same serial, model and namespace number at two controllers, which may report two identities."""
     mine = node.identity
     if mine.transport != "nvme" or mine.test or not stable_wwid(mine):
         return []
@@ -128,7 +128,7 @@ def guard_held(seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_backing(seen: Observation, node: Node) -> List[Reason]:
-    """Made into something else without being claimed: loop devices, SCSI and NVMe targets."""
+    """Used by something that does not claim it: loop devices, SCSI and NVMe targets."""
     tree = seen.tree(node.devno)
     return [Reason("backing", "%s backs %s" % (device.name, user), _TAKE_APART) for device in tree for user in seen.backings.get(device.devno, [])]
 
@@ -160,7 +160,7 @@ def guard_removable(_seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_zoned(_seen: Observation, node: Node) -> List[Reason]:
-    """Zones that are written from their beginning on only (Documentation/ABI/stable/sysfs-block, queue/zoned): ZNS, SMR."""
+    """A zoned device, whose zones can only be written sequentially (Documentation/ABI/stable/sysfs-block, queue/zoned): ZNS, SMR."""
     if node.zoned != "host-managed":
         return []
     return [Reason("zoned", "it is zoned, and takes no write but at the end of what a zone holds", "name another: tables and filesystems write in any order")]
@@ -179,7 +179,7 @@ def guard_not_a_disk(seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_busy(seen: Observation, node: Node) -> List[Reason]:
-    """O_EXCL: the kernel, or another program that opened it alone, holds it."""
+    """O_EXCL fails: the kernel holds it, or another program that opened it exclusively."""
     if node.devno not in seen.busy:
         return []
     text = "it cannot be opened alone: %s" % seen.busy[node.devno]
@@ -202,7 +202,7 @@ def guard_table(seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_unknown_table(seen: Observation, node: Node) -> List[Reason]:
-    """One that the kernel alone knows, and shows partitions of: Apple's map, for example."""
+    """A table of a kind that only the kernel knows, which shows its partitions: Apple's map, for example."""
     shown = ", ".join(part.name for part in seen.children(node.devno) if part.parent == node.devno)
     if not shown or seen.tables.get(node.devno) is not None:
         return []
@@ -247,7 +247,7 @@ def guard_signature(seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_marks(seen: Observation, node: Node) -> List[Reason]:
-    """What we recognised ourselves, where partitions begin and at the end, and what nobody else has reported."""
+    """Marks that we recognised ourselves, where partitions begin and at the end, and that no other guard reports."""
     table, known = seen.tables.get(node.devno), {signature.type for signature in seen.signatures.get(node.devno, [])}
     parts = [part for part in seen.children(node.devno) if part.parent == node.devno]
     reasons = []

@@ -36,7 +36,7 @@ class Array(NamedTuple):
 
     @property
     def progress(self) -> Optional[float]:
-        """The share that is done of what the array is at; None where it is at nothing, or does not say."""
+        """The share that is done of the resync or check that is running; None where none is, or the array does not say."""
         known = self.state.total > 0 and self.state.action in (*SYNCING, *CHECKING)
         return min(self.state.done / self.state.total, 1.0) if known else None
 

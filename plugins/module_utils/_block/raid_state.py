@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an array with redundancy is at, and what its last check found. Pure. Source: Documentation/admin-guide/md.rst, md(4)."""
+"""What an array with redundancy is doing, and what its last check found. Pure. Source: Documentation/admin-guide/md.rst, md(4)."""
 
 from __future__ import annotations
 

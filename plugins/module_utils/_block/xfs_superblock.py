@@ -18,7 +18,7 @@ _NO_ROOT = (1 << 64) - 1  # the number of the root directory, as long as mkfs ha
 
 
 def in_progress(raw: bytes) -> bool:
-    """Whether mkfs is said to be at work. The last write of mkfs takes it back in the first superblock, and nobody does in the copies."""
+    """Whether the superblock says that mkfs is running. The last write of mkfs clears that in the first superblock; in the copies it stays set."""
     return raw[126:127] not in (b"", b"\0")
 
 

@@ -93,5 +93,5 @@ MEASUREMENTS: Mapping[str, Measurement] = {
 
 
 def judge_of(measure: Any) -> Callable[[Result], Judged]:
-    """What judges the result of a measurement. A result that names none is taken for what it says itself."""
+    """What judges the result of a measurement. A result that names no known measurement is judged by its own verdict."""
     return MEASUREMENTS[measure].judge if measure in MEASUREMENTS else own_verdict

@@ -65,7 +65,7 @@ def _of(result: Mapping[str, Any], reason: str) -> str:
 
 
 class Rules(NamedTuple):
-    """Under which a proof is judged: what is *accept*ed unproven, and the *conditions* of the measurement."""
+    """By which a proof is judged: what is *accept*ed unproven, and the *conditions* of the measurement."""
 
     accept: Sequence[str] = ()
     conditions: Mapping[str, str] = {}
@@ -139,7 +139,7 @@ def as_result(record: Record, path: str, accept: Sequence[str]) -> Dict[str, Any
 
 
 def paragraph(judged: Mapping[str, Any]) -> str:
-    """For the one who has to act: what was measured, against what, and where to look next."""
+    """A paragraph for the operator: what was measured, against what, and where to look next."""
     word = "failed" if judged["verdict"] == FAIL else "is %s" % judged["verdict"]
     text = "%s: the measured proof %s: %s. All figures are in %s on the host." % (judged["stack"], word, "; ".join(judged["reasons"]), judged["record"])
     return "%s Note: %s." % (text, judged["next"]) if judged.get("next") else text

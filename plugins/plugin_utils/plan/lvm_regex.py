@@ -31,7 +31,7 @@ def as_bytes(text: str) -> bytes:
 
 
 class Work:
-    """How many steps are left before it is too much."""
+    """How many steps reading and matching may still take."""
 
     def __init__(self, left: int = MOST_STEPS) -> None:
         self.left = left

@@ -196,7 +196,7 @@ def _way_to(plan: StackPlan, seen: Observation, path: str) -> tuple[list[Part], 
 
 
 def _check_no_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Node | None) -> None:
-    """Tell of a mount and of a line of fstab that a volume still has when the spec has none any more. Nobody unmounts a database here."""
+    """Warn of a mount and of a line of fstab that a volume still has when the spec has none any more. Nothing is unmounted here."""
     filesystem = seen.filesystems.get(node.devno) if node else None
     if not node or not filesystem:
         return

@@ -30,7 +30,7 @@ Call = Callable[[str, Mapping[str, Any]], Any]
 
 
 class Failed(Exception):
-    """What stack_plan returns is known before the end; *result* is it."""
+    """Ends planning early: *result* is what stack_plan returns."""
 
     def __init__(self, result: dict[str, Any]) -> None:
         super().__init__(result.get("msg"))

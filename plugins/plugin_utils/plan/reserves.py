@@ -111,7 +111,7 @@ def _shrank(plan: StackPlan, seen: Observation, leg: Leg) -> bool:
 
 
 def judge_reserves(plan: StackPlan, seen: Observation) -> None:
-    """A note of what the goal came to, and a finding on each reserve that stands; equal devices share one."""
+    """A note of the reserve that the goal needs, and a finding on each reserve that stands; equal devices share one."""
     goal = plan.spec.goal
     if goal is None:
         return

@@ -108,7 +108,7 @@ class FilesystemKind:
         return None
 
     def birth_place(self, _raw: bytes) -> int:
-        """The byte at which stands when it was made, by its superblock, where that does not say it itself; -1 where it does."""
+        """The byte of the device at which the time of its making is kept, by its superblock; -1 where the superblock keeps it itself."""
         return -1
 
     def born(self, _raw: bytes) -> int:

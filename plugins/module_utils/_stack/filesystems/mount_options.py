@@ -86,9 +86,9 @@ class MountOptions(NamedTuple):
 
     @property
     def unmount_first(self) -> str:
-        """Follows what is live and what is wanted, with the mount point.
+        """The end of a message about an option that no remount changes; it takes the mount point.
 
-        fstab stays with what is live, so that no reboot changes behind anybody's back what a run could not.
+        fstab keeps the live option, so that no reboot changes unnoticed what a run could not.
         """
         text = " changes this by no remount, so neither the mount nor fstab was changed; stop what uses it, umount %s, and run again"
         return self.filesystem + text

@@ -146,7 +146,7 @@ def _take_back(run: Runner, before: str, after: str, mounted: Sequence[Mapping[s
 
 
 def _unread(paths: Sequence[str], drop_ins: Mapping[str, str]) -> bool:
-    """Whether systemd has not read fstab or a drop-in since it was written: a run that was ended between the two left that to us.
+    """Whether systemd has not read fstab or a drop-in since it was written: a run that was ended between the two leaves that to the next one.
 
     systemd writes the units of fstab anew at each reload (systemd.generator(7)).
     """
@@ -204,7 +204,7 @@ def _devno_of(uuid: str) -> str:
 
 
 def _tell_systemd(run: Runner, start: Starter, changed: bool, enable_timer: bool) -> Callable[[], None]:
-    """Let systemd read its units again, which are made from fstab, while the mounts go on. Returns what waits for it."""
+    """Let systemd read its units again, which are made from fstab, while the mounts go on. Returns a function that waits for it."""
     if not os.path.isdir("/run/systemd/system") or not (changed or enable_timer):
         return lambda: None
     if enable_timer:

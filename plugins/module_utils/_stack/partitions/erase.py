@@ -61,7 +61,7 @@ def _digest_of_ends(seen: Observation, devno: str) -> str:
 
 
 def erase_changed_reasons(seen: Observation, devno: str, planned: str) -> List[Reason]:
-    """An erase is of what the spec's author has seen, and of nothing else."""
+    """Why a device is not erased that has changed since the plan: only what the author of the spec has seen is erased."""
     current = digest(seen, devno)
     if current == planned:
         return []

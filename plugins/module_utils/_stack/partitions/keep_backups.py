@@ -214,7 +214,7 @@ def _copy(fd: int, start: int, length: int, path: str) -> str:
 
 
 def _read(fd: int, at: int, count: int, rest: int) -> bytes:
-    """Like _devio.read_at(), but a device may end within the last page: it then does at a sector."""
+    """Like block_device.read_at(), but only *rest* bytes may be left of the device, which then ends at a sector within the last page."""
     if rest >= count:
         return block_device.read_at(fd, at, count)
     whole = rest // 512 * 512

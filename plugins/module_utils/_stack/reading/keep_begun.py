@@ -36,7 +36,7 @@ def note_making(begun: Sequence[str], done: Sequence[str]) -> None:
 
 
 def forget_made(uuids: Sequence[str] = ()) -> None:
-    """Forget of the filesystems that were about to be made these, and those to which udev has a link and whose superblock says that they stand.
+    """Remove these from the filesystems that were about to be made, and those to which udev has a link and whose superblock says that they stand.
 
     Whoever fails behind mkfs does not read back. A record that stayed would pass for leave to make one of them anew, should its superblock be lost.
     """

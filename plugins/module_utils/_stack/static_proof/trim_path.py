@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a discard of a filesystem comes down to its drives, layer by layer. Pure.
+"""Whether a discard of a filesystem reaches its drives, layer by layer. Pure.
 
 The kernel says of each block device what it takes (Documentation/ABI/stable/sysfs-block: queue/discard_max_bytes, 0 for none). A mapping says 0
 where it passes none on, or where a device below takes none.
@@ -52,7 +52,7 @@ def judge_trim_path(seen: Observation, devno: str, mount: Optional[Mount] = None
 
 
 def without_discards(node: Node) -> Optional[Finding]:
-    """The finding of a drive that takes none, and a disk without flash is none."""
+    """The finding of a drive that takes no discards; None where it takes them, or has no flash."""
     if node.discard_max or node.rotational:
         return None
     remedy = _SATA_BEHIND_SAS if node.identity.ata and node.identity.transport == "sas" else _DRIVES.get(node.identity.transport)
