@@ -27,7 +27,7 @@ SG_IO = 0x2285
 SG_DXFER_FROM_DEV = -3
 _SG_HEADER = struct.Struct("@iiBBHIPPPIIiPBBBBHHiII4x")  # struct sg_io_hdr
 _SG_STATUS, _SG_HOST_STATUS, _SG_RESID = 13, 17, 19  # places in it
-_SECONDS = 10  # that a drive gets for an answer
+_SECONDS = 10  # how long a drive may take to answer
 
 _ADMIN = struct.Struct("<BBHIIIQQII6III")  # struct nvme_admin_cmd; its last word takes dword 0 of the answer
 IDENTIFY, _GET_FEATURES = 0x06, 0x0A

@@ -95,7 +95,7 @@ def guard_one_ssd(seen: Observation, node: Node) -> List[Reason]:
     return [Reason("twin", text, "a stripe over both would be one over itself; let the kernel join them (nvme_core.multipath=Y), or unplug one path")]
 
 
-# What nobody can unmount, and nobody should.
+# Mount points of the running system, which cannot be unmounted.
 _OF_THE_SYSTEM = frozenset(["/", "/boot", "/boot/efi", "/usr", "/var"])
 
 

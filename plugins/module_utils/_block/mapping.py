@@ -13,7 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import N
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span, join
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import round_down, round_up
 
-# Deeper than any sane stack; a loop in what the kernel says would otherwise never end.
+# Deeper than any real stack; without a bound a loop in what the kernel reports would never end.
 _MAX_DEPTH = 32
 
 

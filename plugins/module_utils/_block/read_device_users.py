@@ -22,9 +22,9 @@ PROC = "/proc"
 CONFIG = "/sys/kernel/config"
 UDEV = "/run/udev/data"
 UDEV_SECONDS = 10  # how long a worker of udev may look at a device, which it does after each event
-# How long any other program may. Probes come and go: smartd's, a monitoring agent's, and what another run does before it is told of the lease.
+# How long any other program may. Probes come and go: smartd's, a monitoring agent's, and what another run does before it learns of the lease.
 PROBE_SECONDS = 5
-LOOK_SECONDS = 60  # that one look at all descriptors may take: any user can have a million of them, and processes without number that share them
+LOOK_SECONDS = 60  # how long one look at all descriptors may take: any user can have a million of them, and processes without number that share them
 _UDEV_NAMES = ("(udev-worker)", "systemd-udevd", "udevd")
 _FLAGS = re.compile(r"^flags:\s*([0-7]+)$", re.MULTILINE)  # proc_pid_fdinfo(5)
 _LIO_FILE = re.compile(r"(?:UDEV PATH|File): (\S+)")

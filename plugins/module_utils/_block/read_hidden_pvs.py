@@ -16,7 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
 
 _LABEL = "LVM2_member"
-# What LVM is asked with, by what it is kept from the device by. In one section: a second --config would replace the first.
+# What keeps LVM from a device → the configuration with which LVM is asked without that. In one section: a second --config would replace the first.
 _WITHOUT = {DEVICES_FILE: "use_devicesfile=0", FILTER: 'filter=["a|.*|"] global_filter=["a|.*|"]'}
 
 

@@ -32,8 +32,8 @@ _ATA_PORT = re.compile(r"ata[0-9]+")
 _TRIM_MODES = ("unsupported", "unqueued", "queued", "forced_unqueued")
 _SAS_PORT = re.compile(r"port-[0-9]+(?::[0-9]+)+")
 
-_READINGS = 3  # that a link gets to stand still
-_LOAD_SECONDS = 0.25  # that a link which rests gets to come up
+_READINGS = 3  # how often a link is read, at most, until two readings agree
+_LOAD_SECONDS = 0.25  # how long a resting link may take to come up
 _LOAD_BYTES = 1 << 20  # of one read
 
 

@@ -44,7 +44,7 @@ def plan_host(call: Call, arguments: Mapping[str, Any], check_mode: bool = False
     """
     checked = ArgumentSpecValidator(dict(PLAN_OPTIONS)).validate(arguments)
     if checked.error_messages:
-        answer = as_data(call("stack_plan", arguments), OF_A_FAILURE)  # it says so as every module does
+        answer = as_data(call("stack_plan", arguments), OF_A_FAILURE)  # the module itself reports wrong arguments, as every module does
         wrong = _of_wrong_type(arguments)
         if wrong and not answer.get("unreachable"):
             return failed_task(PlumblineError(wrong))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
@@ -186,9 +186,6 @@ class Ext4(FilesystemKind):
 
     def shape(self, stride: int, stripe_width: int) -> Tuple[str, ...]:
         return "stride %d" % stride, "stripe_width %d" % stripe_width
-
-    def facts(self, filesystem: Filesystem) -> Dict[str, Any]:
-        return {"block_size": filesystem.block, "stride": filesystem.stride, "stripe_width": filesystem.stripe_width}
 
     def changes(self, filesystem: Filesystem, size: int) -> List[Change]:
         """Of ext2 and ext3, which have no extents, nothing is judged."""

@@ -149,7 +149,7 @@ class FilesystemKind:
 
     def facts(self, filesystem: Filesystem) -> Dict[str, Any]:
         """What is returned of it."""
-        raise NotImplementedError
+        return {"block_size": filesystem.block, "stride": filesystem.stride, "stripe_width": filesystem.stripe_width}
 
     def room(self, filesystem: Filesystem, size: int) -> int:
         """What it takes of a device of *size* bytes: a last group that is too small for its own tables is left out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from math import gcd
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import xfs_superblock
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Filesystem, Signature
@@ -218,9 +218,6 @@ class Xfs(FilesystemKind):
 
     def shape(self, stride: int, stripe_width: int) -> Tuple[str, ...]:
         return "sunit %d" % stride, "swidth %d" % stripe_width
-
-    def facts(self, filesystem: Filesystem) -> Dict[str, Any]:
-        return {"block_size": filesystem.block, "stride": filesystem.stride, "stripe_width": filesystem.stripe_width}
 
     def growth_limit(self, filesystem: Filesystem) -> str:
         return "XFS is grown to 1 EiB at most here"
