@@ -27,7 +27,7 @@ SG_IO = 0x2285
 SG_DXFER_FROM_DEV = -3
 _SG_HEADER = struct.Struct("@iiBBHIPPPIIiPBBBBHHiII4x")  # struct sg_io_hdr
 _SG_STATUS, _SG_HOST_STATUS, _SG_RESID = 13, 17, 19  # places in it
-_SECONDS = 10  # that a drive gets for an answer
+_SECONDS = 10  # how long a drive may take to answer
 
 _ADMIN = struct.Struct("<BBHIIIQQII6III")  # struct nvme_admin_cmd; its last word takes dword 0 of the answer
 IDENTIFY, _GET_FEATURES = 0x06, 0x0A
@@ -101,7 +101,7 @@ def controllers(node: Node) -> List[str]:
     if name.fullmatch(os.path.basename(home)):
         return ["/dev/" + os.path.basename(home)]
     try:
-        return sorted("/dev/" + one for one in os.listdir(home) if name.fullmatch(one))
+        return sorted("/dev/" + entry for entry in os.listdir(home) if name.fullmatch(entry))
     except OSError:
         return []
 
@@ -113,12 +113,12 @@ def _read_nvme(path: str) -> WriteCache:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _value, raw = nvme_admin(fd, IDENTIFY, 1, 4096)  # CNS 01h: the controller
-        found = parse_id_ctrl(raw)
-        if not found["vwc"] & 1:
-            return cache_pages.cache_of_nvme(found["vwc"], None, None, None)
-        more = cache_pages.select_known(found["oncs"])
+        controller = parse_id_ctrl(raw)
+        if not controller["vwc"] & 1:
+            return cache_pages.cache_of_nvme(controller["vwc"], None, None, None)
+        more = cache_pages.select_known(controller["oncs"])
         values = [_feature(fd, select) if not select or more else None for select in (_CURRENT, _CAPABILITIES, _SAVED)]
-        return cache_pages.cache_of_nvme(found["vwc"], *values)
+        return cache_pages.cache_of_nvme(controller["vwc"], *values)
     finally:
         os.close(fd)
 
@@ -198,9 +198,9 @@ def sg_read(fd: int, command: bytes, length: int) -> bytes:
     )
     fcntl.ioctl(fd, SG_IO, header)
     answer = _SG_HEADER.unpack(bytes(header))
-    found = scsi.parse_sense(sense.raw)
-    if answer[_SG_STATUS] and found[0] not in (0, 1):  # 1: it recovered
-        raise Unanswered(scsi.sense_text(found), found)
-    if answer[_SG_HOST_STATUS] or (answer[_SG_STATUS] and not found[0]):
+    codes = scsi.parse_sense(sense.raw)
+    if answer[_SG_STATUS] and codes[0] not in (0, 1):  # 1: it recovered
+        raise Unanswered(scsi.sense_text(codes), codes)
+    if answer[_SG_HOST_STATUS] or (answer[_SG_STATUS] and not codes[0]):
         raise Unanswered("the command did not reach it (host status %x, status %x)" % (answer[_SG_HOST_STATUS], answer[_SG_STATUS]))
     return data.raw[: length - max(answer[_SG_RESID], 0)]

@@ -58,16 +58,16 @@ def read_extents(fd: int) -> List[Extent]:
 
     Raises OSError where the filesystem has no such map.
     """
-    found: List[Extent] = []
+    extents: List[Extent] = []
     start = 0
     while True:
         buffer = bytearray(FIEMAP_HEAD.size + _EXTENTS * FIEMAP_EXTENT.size)
         FIEMAP_HEAD.pack_into(buffer, 0, start, (1 << 64) - 1 - start, 0, 0, _EXTENTS, 0)
         fcntl.ioctl(fd, FS_IOC_FIEMAP, buffer)
         part = parse_fiemap(bytes(buffer))
-        found += part
+        extents += part
         if not part or part[-1].flags & EXTENT_LAST:
-            return found
+            return extents
         start = part[-1].logical + part[-1].length
 
 

@@ -13,11 +13,11 @@ _ONCS_SELECT = 1 << 4  # the controller knows Save and Select
 _SAVEABLE, _CHANGEABLE = 1, 1 << 2
 
 
-def cache_of_ata(found: AtaCache) -> WriteCache:
+def cache_of_ata(cache: AtaCache) -> WriteCache:
     """ATA says what it has and whether it is on. Whether it takes a change shows when one is tried, and it saves none."""
-    if found.supported is None and found.enabled is None:
+    if cache.supported is None and cache.enabled is None:
         return WriteCache(fault="IDENTIFY DEVICE says nothing of a write cache")
-    return WriteCache(present=found.supported, enabled=found.enabled, changeable=False if found.supported is False else None)
+    return WriteCache(present=cache.supported, enabled=cache.enabled, changeable=False if cache.supported is False else None)
 
 
 def cache_of_scsi(
@@ -65,7 +65,7 @@ def all_paths(caches: Sequence[WriteCache]) -> WriteCache:
     """One subsystem's cache from what each of its controllers says: on where it is on behind any, since any may take a write."""
     if len(caches) < 2:
         return caches[0] if caches else WriteCache(fault="no controller of it is there")
-    fault = next((one.fault for one in caches if one.fault), "")
+    fault = next((cache.fault for cache in caches if cache.fault), "")
 
     def some(values: Sequence[Optional[bool]]) -> Optional[bool]:
         return True if True in values else None if None in values else False
@@ -74,10 +74,10 @@ def all_paths(caches: Sequence[WriteCache]) -> WriteCache:
         return False if False in values else None if None in values else True
 
     return WriteCache(
-        present=some([one.present for one in caches]),
-        enabled=some([one.enabled for one in caches]),
-        changeable=every([one.changeable for one in caches]),
-        saved=some([one.saved for one in caches]),
-        protected=every([one.protected for one in caches]),
+        present=some([cache.present for cache in caches]),
+        enabled=some([cache.enabled for cache in caches]),
+        changeable=every([cache.changeable for cache in caches]),
+        saved=some([cache.saved for cache in caches]),
+        protected=every([cache.protected for cache in caches]),
         fault=fault,
     )

@@ -40,20 +40,20 @@ def _put_back(old: Mapping[str, str]) -> List[str]:
 
 
 @contextlib.contextmanager
-def changed(wanted: Mapping[str, str]) -> Iterator[Dict[str, str]]:
-    """Within, the files have the *wanted* values; afterwards the old ones, which are yielded.
+def changed(settings: Mapping[str, str]) -> Iterator[Dict[str, str]]:
+    """Within, the files have the values of *settings*; afterwards the old ones, which are yielded.
 
     By the place of each device in /sys, since its name may be another device's by the time that they are put back.
     Raises PlumblineError where one cannot be read, set or put back. Must be entered by a process of one thread.
     """
     old = {}
-    wanted = {os.path.realpath(path): value for path, value in wanted.items()}
-    for path in wanted:
+    settings = {os.path.realpath(path): value for path, value in settings.items()}
+    for path in settings:
         try:
             old[path] = _read(path)
         except OSError as fault:
             raise PlumblineError("%s could not be read: %s" % (path, fault.strerror or fault)) from fault
-    differing = {path: value for path, value in wanted.items() if old[path] != value}
+    differing = {path: value for path, value in settings.items() if old[path] != value}
     if not differing:
         yield old
         return

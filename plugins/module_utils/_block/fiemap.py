@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A file's extents on its block device, as FS_IOC_FIEMAP tells them. Pure."""
+"""A file's extents on its block device, as FS_IOC_FIEMAP reports them. Pure."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Extent(NamedTuple):
 def parse_fiemap(raw: bytes) -> List[Extent]:
     """The extents in a buffer that FS_IOC_FIEMAP filled."""
     count = min(FIEMAP_HEAD.unpack_from(raw)[3], (len(raw) - FIEMAP_HEAD.size) // FIEMAP_EXTENT.size)
-    found = []
+    extents = []
     for number in range(count):
         logical, physical, length, _r1, _r2, flags, _r3, _r4, _r5 = FIEMAP_EXTENT.unpack_from(raw, FIEMAP_HEAD.size + number * FIEMAP_EXTENT.size)
-        found.append(Extent(logical, physical, length, flags))
-    return found
+        extents.append(Extent(logical, physical, length, flags))
+    return extents
 
 
 def written(extents: Iterable[Extent]) -> List[Span]:
     """Where the file's written data lies on its block device: in order of address, neighbours joined."""
-    return join((one.physical, one.length) for one in extents if not one.flags & NOT_THERE)
+    return join((extent.physical, extent.length) for extent in extents if not extent.flags & NOT_THERE)

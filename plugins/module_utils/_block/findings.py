@@ -18,7 +18,7 @@ def worst_level(levels: Sequence[str]) -> str:
 
 
 class Finding(NamedTuple):
-    """One thing wrong: in which layer, on what, what it is, what it should be. *rule*: by what it was found, one word for each; a remedy hangs on it."""
+    """One thing wrong: in which layer, on what, what it is, what it should be. *rule*: the name of the check that found it."""
 
     level: str
     layer: str

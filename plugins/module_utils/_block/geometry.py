@@ -19,7 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import K
 
 # No SSD that is sold programs less than 4 KiB at once; 512 reported says only that nothing was said.
 ASSUMED_PAGE = 4 * KIB
-# A grain above this is a SAN's or a cloud's idea of a number, not a flash page.
+# A grain above this is a figure of a SAN or a cloud, not a flash page.
 MAX_GRAIN = MIB
 # Partitions start on this, plus the device's own offset.
 START_UNIT = MIB
@@ -27,7 +27,7 @@ START_UNIT = MIB
 # How far a value can be trusted.
 STATED = "stated"  # the operator or the drive's own command set
 REPORTED = "reported"  # the kernel's view, which bridges and controllers may colour
-ASSUMED = "assumed"  # nobody said anything
+ASSUMED = "assumed"  # nothing reported it
 
 
 class Value(NamedTuple):

@@ -39,8 +39,8 @@ def guard_no_identity(_seen: Observation, node: Node) -> List[Reason]:
     identity = node.identity
     if identity.test or node.kind != "disk" or stable_wwid(identity) or not is_placeholder(identity.serial):
         return []
-    told = identity.wwid or identity.serial
-    what = "its identity '%s' is a placeholder" % told if told else "it has neither a WWID nor a serial"
+    shown = identity.wwid or identity.serial
+    what = "its identity '%s' is a placeholder" % shown if shown else "it has neither a WWID nor a serial"
     return [Reason("identity", what, "a device that cannot be told from another is never written to")]
 
 
@@ -79,7 +79,7 @@ def guard_twins(seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_one_ssd(seen: Observation, node: Node) -> List[Reason]:
-    """One namespace of an SSD with two ports, by both: the same serial, model and namespace number at two controllers, which may tell two identities."""
+    """One namespace of an SSD with two ports, by both: the same serial, model and namespace number at two controllers, which may report two identities."""
     mine = node.identity
     if mine.transport != "nvme" or mine.test or not stable_wwid(mine):
         return []
@@ -95,52 +95,52 @@ def guard_one_ssd(seen: Observation, node: Node) -> List[Reason]:
     return [Reason("twin", text, "a stripe over both would be one over itself; let the kernel join them (nvme_core.multipath=Y), or unplug one path")]
 
 
-# What nobody can unmount, and nobody should.
+# Mount points of the running system, which cannot be unmounted.
 _OF_THE_SYSTEM = frozenset(["/", "/boot", "/boot/efi", "/usr", "/var"])
 
 
 def guard_mounted(seen: Observation, node: Node) -> List[Reason]:
     reasons = []
-    for one in seen.tree(node.devno):
-        for mount in seen.mounted(one.devno):
+    for device in seen.tree(node.devno):
+        for mount in seen.mounted(device.devno):
             where = "" if mount.here else " in another mount namespace"
             remedy = "the running system is on it; name another device" if mount.target in _OF_THE_SYSTEM else "unmount it if it may be used"
-            reasons.append(Reason("mounted", "%s is mounted on %s%s" % (one.name, mount.target, where), remedy))
-        if one.devno in seen.members and not seen.mounted(one.devno):  # the kernel lists them while it is mounted, wherever that is
-            text = "%s is one of %d devices of a filesystem that the kernel has in use" % (one.name, len(seen.members[one.devno]))
+            reasons.append(Reason("mounted", "%s is mounted on %s%s" % (device.name, mount.target, where), remedy))
+        if device.devno in seen.members and not seen.mounted(device.devno):  # the kernel lists them while it is mounted, wherever that is
+            text = "%s is one of %d devices of a filesystem that the kernel has in use" % (device.name, len(seen.members[device.devno]))
             reasons.append(Reason("mounted", text, "unmount that filesystem if it may be used"))
     return reasons
 
 
 def guard_swap(seen: Observation, node: Node) -> List[Reason]:
     tree = seen.tree(node.devno)
-    return [Reason("swap", "%s is in use as swap" % one.name, "swapoff it if it may be used") for one in tree if one.devno in seen.swaps]
+    return [Reason("swap", "%s is in use as swap" % device.name, "swapoff it if it may be used") for device in tree if device.devno in seen.swaps]
 
 
 def guard_held(seen: Observation, node: Node) -> List[Reason]:
     reasons = []
-    for one in seen.tree(node.devno):
-        for holder in one.holders:
+    for device in seen.tree(node.devno):
+        for holder in device.holders:
             held = seen.nodes.get(holder)
             name = (held.title or held.name) if held else holder
-            reasons.append(Reason("held", "%s is held by %s (%s)" % (one.name, name, held.kind if held else "unknown"), _TAKE_APART))
+            reasons.append(Reason("held", "%s is held by %s (%s)" % (device.name, name, held.kind if held else "unknown"), _TAKE_APART))
     return reasons
 
 
 def guard_backing(seen: Observation, node: Node) -> List[Reason]:
-    """Made into something else without being claimed: loop devices, SCSI and NVMe targets."""
+    """Used by something that does not claim it: loop devices, SCSI and NVMe targets."""
     tree = seen.tree(node.devno)
-    return [Reason("backing", "%s backs %s" % (one.name, user), _TAKE_APART) for one in tree for user in seen.backings.get(one.devno, [])]
+    return [Reason("backing", "%s backs %s" % (device.name, user), _TAKE_APART) for device in tree for user in seen.backings.get(device.devno, [])]
 
 
 def guard_open(seen: Observation, node: Node) -> List[Reason]:
     """Open in another process, exclusively or not."""
     reasons = []
-    for one in seen.tree(node.devno):
-        programs = seen.openers.get(one.devno, [])
+    for device in seen.tree(node.devno):
+        programs = seen.openers.get(device.devno, [])
         if programs:
             more = " and %d more" % (len(programs) - 3) if len(programs) > 3 else ""
-            reasons.append(Reason("open", "%s is open in %s%s" % (one.name, ", ".join(programs[:3]), more), "end that program if it may be used"))
+            reasons.append(Reason("open", "%s is open in %s%s" % (device.name, ", ".join(programs[:3]), more), "end that program if it may be used"))
     return reasons
 
 
@@ -160,7 +160,7 @@ def guard_removable(_seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_zoned(_seen: Observation, node: Node) -> List[Reason]:
-    """Zones that are written from their beginning on only (Documentation/ABI/stable/sysfs-block, queue/zoned): ZNS, SMR."""
+    """A zoned device, whose zones can only be written sequentially (Documentation/ABI/stable/sysfs-block, queue/zoned): ZNS, SMR."""
     if node.zoned != "host-managed":
         return []
     return [Reason("zoned", "it is zoned, and takes no write but at the end of what a zone holds", "name another: tables and filesystems write in any order")]
@@ -179,7 +179,7 @@ def guard_not_a_disk(seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_busy(seen: Observation, node: Node) -> List[Reason]:
-    """O_EXCL: the kernel, or another program that opened it alone, holds it."""
+    """O_EXCL fails: the kernel holds it, or another program that opened it exclusively."""
     if node.devno not in seen.busy:
         return []
     text = "it cannot be opened alone: %s" % seen.busy[node.devno]
@@ -202,7 +202,7 @@ def guard_table(seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_unknown_table(seen: Observation, node: Node) -> List[Reason]:
-    """One that the kernel alone knows, and shows partitions of: Apple's map, for example."""
+    """A table of a kind that only the kernel knows, which shows its partitions: Apple's map, for example."""
     shown = ", ".join(part.name for part in seen.children(node.devno) if part.parent == node.devno)
     if not shown or seen.tables.get(node.devno) is not None:
         return []
@@ -216,14 +216,14 @@ def guard_pv(seen: Observation, node: Node) -> List[Reason]:
 
 def guard_hidden_pv(seen: Observation, node: Node) -> List[Reason]:
     """A PV that LVM does not list, on the device or inside: nothing of it is lost, so that no erase is offered."""
-    found = [(one, seen.hidden[one.devno]) for one in seen.tree(node.devno) if one.devno in seen.hidden]
-    return [Reason("hidden", "%s carries %s" % (one.name, hidden.words), hidden.remedy(one.path)) for one, hidden in found]
+    hidden_pvs = [(device, seen.hidden[device.devno]) for device in seen.tree(node.devno) if device.devno in seen.hidden]
+    return [Reason("hidden", "%s carries %s" % (device.name, hidden.words), hidden.remedy(device.path)) for device, hidden in hidden_pvs]
 
 
 def guard_filesystem(seen: Observation, node: Node) -> List[Reason]:
-    found = seen.filesystems.get(node.devno)
-    label = " labelled '%s'" % found.label if found and found.label else ""
-    return [Reason("signature", "it carries an %s filesystem%s" % (found.family, label), _FREE)] if found else []
+    filesystem = seen.filesystems.get(node.devno)
+    label = " labelled '%s'" % filesystem.label if filesystem and filesystem.label else ""
+    return [Reason("signature", "it carries an %s filesystem%s" % (filesystem.family, label), _FREE)] if filesystem else []
 
 
 def guard_inside(seen: Observation, node: Node) -> List[Reason]:
@@ -240,24 +240,24 @@ def guard_inside(seen: Observation, node: Node) -> List[Reason]:
 
 
 def guard_signature(seen: Observation, node: Node) -> List[Reason]:
-    """What libblkid knows of the whole device; a table is told by guard_table, and not twice."""
+    """What libblkid knows of the whole device; a table is reported by guard_table alone."""
     table = seen.tables.get(node.devno)
-    found = [one for one in seen.signatures.get(node.devno, []) if table is None or one.usage != "partition-table"]
-    return [Reason("signature", "it carries a signature: %s" % one.text, _FREE) for one in found]
+    signatures = [signature for signature in seen.signatures.get(node.devno, []) if table is None or signature.usage != "partition-table"]
+    return [Reason("signature", "it carries a signature: %s" % signature.text, _FREE) for signature in signatures]
 
 
 def guard_marks(seen: Observation, node: Node) -> List[Reason]:
-    """What we recognised ourselves, where partitions begin and at the end, and nobody else has told."""
-    table, known = seen.tables.get(node.devno), {one.type for one in seen.signatures.get(node.devno, [])}
+    """Marks that we recognised ourselves, where partitions begin and at the end, and that no other guard reports."""
+    table, known = seen.tables.get(node.devno), {signature.type for signature in seen.signatures.get(node.devno, [])}
     parts = [part for part in seen.children(node.devno) if part.parent == node.devno]
-    found = []
-    for one in seen.marks.get(node.devno, []):
-        told = one.type in known or (one.usage == "partition-table" and table is not None)
-        told = told or (one.type == "LVM2_member" and one.offset < 2048 and seen.pv(node.devno) is not None)
-        told = told or (one.offset < 2048 and node.devno in seen.filesystems and one.type == seen.filesystems[node.devno].family)
-        if not told and not any(part.start <= one.offset < part.start + part.size for part in parts):
-            found.append(Reason("signature", "it carries the mark of %s" % one.text, _FREE))
-    return found
+    reasons = []
+    for mark in seen.marks.get(node.devno, []):
+        reported = mark.type in known or (mark.usage == "partition-table" and table is not None)
+        reported = reported or (mark.type == "LVM2_member" and mark.offset < 2048 and seen.pv(node.devno) is not None)
+        reported = reported or (mark.offset < 2048 and node.devno in seen.filesystems and mark.type == seen.filesystems[node.devno].family)
+        if not reported and not any(part.start <= mark.offset < part.start + part.size for part in parts):
+            reasons.append(Reason("signature", "it carries the mark of %s" % mark.text, _FREE))
+    return reasons
 
 
 def guard_inside_data(seen: Observation, node: Node) -> List[Reason]:
@@ -378,7 +378,7 @@ def exchanged_reasons(seen: Observation, devno: str, planned: Mapping[str, Any])
     if not devno:
         return [Reason("identity", "the device is gone", "run again when it is there")]
     node = seen.nodes[devno]
-    found = (
+    properties = (
         ("identity", node.identity.key, planned["identity"]),
         ("serial", node.identity.serial, planned["serial"]),
         ("model", node.identity.model, planned["model"]),
@@ -386,7 +386,7 @@ def exchanged_reasons(seen: Observation, devno: str, planned: Mapping[str, Any])
         ("logical block", node.limits.logical, planned["logical_bytes"]),
         ("diskseq", node.diskseq, planned["diskseq"]),
     )
-    changes = ["the %s changed since the plan: %s, was %s" % (what, now, then) for what, now, then in found if now != then]
+    changes = ["the %s changed since the plan: %s, was %s" % (what, now, then) for what, now, then in properties if now != then]
     return [Reason("identity", text, "run again") for text in changes]
 
 

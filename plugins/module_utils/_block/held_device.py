@@ -37,7 +37,7 @@ def device_of(fd: int) -> OpenDevice:
 
 
 def check_held(fd: int, node: Node) -> None:
-    """Raise PlumblineError unless the open descriptor is the device that was looked at. Without diskseq the number and the size have to do."""
+    """Raise PlumblineError unless the open descriptor is the device that was looked at. Without diskseq only the number and the size are compared."""
     try:
         held = device_of(fd)
     except OSError as fault:
@@ -52,7 +52,7 @@ def check_held(fd: int, node: Node) -> None:
 
 
 def held_path(fd: int) -> str:
-    """A path that leads programs which we start to the very device of our descriptor, whatever the names below /dev lead to by then."""
+    """A path by which programs that we start reach the device of our descriptor, whatever the names below /dev lead to by then."""
     return "/proc/%d/fd/%d" % (os.getpid(), fd)
 
 

@@ -78,9 +78,9 @@ def stable_wwid(identity: Identity) -> str:
     return wwid_of(identity.wwid)
 
 
-def share_ssd(one: Identity, other: Identity) -> bool:
+def share_ssd(identity: Identity, other: Identity) -> bool:
     """Whether two NVMe namespaces lie on one SSD: behind one controller, or, where it has two ports, behind two with one model, serial and subsystem."""
-    serial = (one.model, one.serial) == (other.model, other.serial) and not is_placeholder(one.serial)
-    if one.subsystem and other.subsystem:  # targets over a network may have one serial for several
-        serial = serial and one.subsystem == other.subsystem
-    return bool(one.controller) and (one.controller == other.controller or serial)
+    serial = (identity.model, identity.serial) == (other.model, other.serial) and not is_placeholder(identity.serial)
+    if identity.subsystem and other.subsystem:  # targets over a network may have one serial for several
+        serial = serial and identity.subsystem == other.subsystem
+    return bool(identity.controller) and (identity.controller == other.controller or serial)

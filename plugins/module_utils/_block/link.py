@@ -58,7 +58,7 @@ class Link(NamedTuple):
         A host's end that does not say what it can do is left out. Of a drive's end that does not say, only a limit of the host's end tells.
         """
         speeds, widths = (self.speed, self.target_speed), (self.width, self.target_width)
-        less = any(found is not None and target is not None and found < target for found, target in (speeds, widths))
+        less = any(negotiated is not None and target is not None and negotiated < target for negotiated, target in (speeds, widths))
         if less or (self.drive.speed is None and self.limited):
             return True
         return None if None in speeds or (self.width is None and self.target_width is not None) else False

@@ -22,8 +22,8 @@ _PHY_PAGE = b"\x59\x01"  # page 19h with a subpage (SPF), 01h
 
 def parse_speed(text: str) -> Optional[int]:
     """``6.0 Gbps``, ``12.0 Gbit``, ``8.0 GT/s PCIe`` or ``8 GT/s``."""
-    found = _SPEED.fullmatch(text)
-    speed = round(float(found.group(1)) * 1000) if found else 0
+    match = _SPEED.fullmatch(text)
+    speed = round(float(match.group(1)) * 1000) if match else 0
     return speed if speed in _SPEEDS else None
 
 

@@ -9,6 +9,6 @@ RANDOM_PERCENT = 95  # of each sector; fio fills the rest with the pattern
 
 
 def tail_of(mark: bytes) -> bytes:
-    """How each sector of 512 bytes ends that a load with this *mark* wrote: so is it told from data that somebody may want."""
+    """How each sector of 512 bytes ends that a load with this *mark* wrote: by that it is distinguished from data that somebody may need."""
     length = SECTOR - SECTOR * RANDOM_PERCENT // 100
     return (mark * length)[:length]

@@ -12,7 +12,7 @@ _IF_LOST = "if nothing of it is needed, take the VG apart by your own tools and 
 
 
 def blank_reasons(seen: Observation, node: Node, who: str, remedy: str) -> List[Reason]:
-    """What is left of data where nothing is known to be: on what is ours as on any device, only what was shown to be blank is written to."""
+    """Why a device on which nothing is recognised is not written to: it was not shown to be blank. That holds for devices of ours as for any other."""
     backups = [mark for mark in seen.marks.get(node.devno, []) if mark.usage in BACKUPS]
     if backups:
         text = "%s carries no superblock, and %s" % (who, backups[0].text)

@@ -13,7 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import N
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span, join
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import round_down, round_up
 
-# Deeper than any sane stack; a loop in what the kernel says would otherwise never end.
+# Deeper than any real stack; without a bound a loop in what the kernel reports would never end.
 _MAX_DEPTH = 32
 
 
@@ -23,15 +23,15 @@ def starts(seen: Observation, devno: str, offset: int, depth: int = 0) -> List[T
     segment = _segment_at(node, offset) if node else None
     if segment is None or not segment.legs or depth > _MAX_DEPTH:
         return [(devno, offset)]
-    found: List[Tuple[str, int]] = []
+    places: List[Tuple[str, int]] = []
     for child, first in segment.legs:
-        found += starts(seen, child, first + on_leg(segment, offset - segment.start), depth + 1)
-    return found
+        places += starts(seen, child, first + on_leg(segment, offset - segment.start), depth + 1)
+    return places
 
 
 def not_followed(seen: Observation, devno: str) -> List[Node]:
     """The mappings at or below a node whose bytes cannot be followed down: a thin pool, a cache, a snapshot, and whatever nobody listed."""
-    return [seen.nodes[one] for level in levels_below(seen, devno) for one in level if is_blind(seen.nodes[one])]
+    return [seen.nodes[below] for level in levels_below(seen, devno) for below in level if is_blind(seen.nodes[below])]
 
 
 def is_blind(node: Node) -> bool:
@@ -72,29 +72,29 @@ def levels_below(seen: Observation, devno: str) -> List[List[str]]:
     """The nodes under a node and itself, by level: level 0 are the disks."""
     depths: Dict[str, int] = {}
 
-    def depth(one: str, guard: int = 0) -> int:
-        if one in depths or one not in seen.nodes or guard > _MAX_DEPTH:
-            return depths.get(one, 0)
-        children = list(dict.fromkeys(child for segment in seen.nodes[one].segments for child, _first in segment.legs))
-        if not children and seen.nodes[one].slaves:
-            children = list(seen.nodes[one].slaves)
-        depths[one] = 1 + max(depth(child, guard + 1) for child in children) if children else 0
-        return depths[one]
+    def depth(below: str, guard: int = 0) -> int:
+        if below in depths or below not in seen.nodes or guard > _MAX_DEPTH:
+            return depths.get(below, 0)
+        children = list(dict.fromkeys(child for segment in seen.nodes[below].segments for child, _first in segment.legs))
+        if not children and seen.nodes[below].slaves:
+            children = list(seen.nodes[below].slaves)
+        depths[below] = 1 + max(depth(child, guard + 1) for child in children) if children else 0
+        return depths[below]
 
     top = depth(devno)
-    return [[one for one, level in depths.items() if level == wanted] for wanted in range(top + 1)]
+    return [[below for below, level in depths.items() if level == height] for height in range(top + 1)]
 
 
 def pieces(seen: Observation, devno: str, depth: int = 0) -> List[int]:
     """The bytes of a node at which the mapping below it, on any level, begins anew."""
     node = seen.nodes.get(devno)
-    found = {0}
+    edges = {0}
     for segment in node.segments if node and depth <= _MAX_DEPTH else ():
-        found.add(segment.start)
+        edges.add(segment.start)
         for child, first in segment.legs:
             inner = [_from_leg(segment, at - first) for at in pieces(seen, child, depth + 1) if at > first]
-            found.update(segment.start + at for at in inner if at < segment.length)
-    return sorted(found)
+            edges.update(segment.start + at for at in inner if at < segment.length)
+    return sorted(edges)
 
 
 def layouts(node: Node) -> List[Tuple[int, int]]:
@@ -115,28 +115,28 @@ class Striping(NamedTuple):
 
 def stripings(seen: Observation, devno: str) -> List[Striping]:
     """Every striped segment at or below a node, from the top down."""
-    nodes = [seen.nodes[one] for level in reversed(levels_below(seen, devno)) for one in level]
+    nodes = [seen.nodes[below] for level in reversed(levels_below(seen, devno)) for below in level]
     return [Striping(node, segment) for node in nodes for segment in node.segments if segment.chunk]
 
 
 def nearest_stripings(seen: Observation, devno: str, depth: int = 0) -> List[Optional[Striping]]:
     """The striping that each run of a node's bytes meets first on its way down, each layout once; None for a run that meets none."""
     node = seen.nodes.get(devno)
-    found: Dict[Tuple[int, int], Optional[Striping]] = {}
+    by_layout: Dict[Tuple[int, int], Optional[Striping]] = {}
     for segment in node.segments if node and depth <= _MAX_DEPTH else ():
         if segment.chunk:
             met: List[Optional[Striping]] = [Striping(seen.nodes[devno], segment)]
         else:
             met = nearest_stripings(seen, segment.legs[0][0], depth + 1) if segment.legs else [None]
-        for one in met:
-            found.setdefault(one.layout if one else (0, 1), one)
-    return list(found.values()) or [None]
+        for striping in met:
+            by_layout.setdefault(striping.layout if striping else (0, 1), striping)
+    return list(by_layout.values()) or [None]
 
 
 def chunk_below(seen: Observation, devno: str) -> Tuple[int, int, Optional[Node]]:
     """The nearest striping at or below a node: chunk bytes, data legs and the striped device."""
-    found = stripings(seen, devno)
-    return (*found[0].layout, found[0].node) if found else (0, 1, None)
+    striped = stripings(seen, devno)
+    return (*striped[0].layout, striped[0].node) if striped else (0, 1, None)
 
 
 def mapped_above(seen: Observation, disk: str, top: str = "") -> List[Node]:
@@ -151,13 +151,13 @@ def mapped_above(seen: Observation, disk: str, top: str = "") -> List[Node]:
 
 def _all_below(seen: Observation, top: str) -> List[str]:
     """A node and all that it stands on."""
-    found, todo = [], [top]
+    below, todo = [], [top]
     while todo:
         node = seen.nodes.get(todo.pop())
-        if node and node.devno not in found:
-            found.append(node.devno)
+        if node and node.devno not in below:
+            below.append(node.devno)
             todo += list(node.slaves) + ([node.parent] if node.parent else [])
-    return found
+    return below
 
 
 # RAID levels in which every leg holds the same, or a leg's address follows from the row alone.
@@ -167,7 +167,7 @@ _PLAIN_KINDS = ("part", "linear", "striped", "raid0", "raid1", "crypt", "delay",
 def straight(nodes: Mapping[str, Node], devno: str, offset: int, depth: int = 0) -> int:
     """How many bytes of a device, from *offset* on, lie side by side on one device at the bottom."""
     node = nodes.get(devno)
-    segment = next((one for one in node.segments if one.start <= offset < one.start + one.length), None) if node else None
+    segment = next((segment for segment in node.segments if segment.start <= offset < segment.start + segment.length), None) if node else None
     if node is None or depth > _MAX_DEPTH:
         return sys.maxsize  # nothing is known of it, so that it sets no bound
     if segment is None:
@@ -184,7 +184,7 @@ def straight(nodes: Mapping[str, Node], devno: str, offset: int, depth: int = 0)
 
 def spans_below(nodes: Mapping[str, Node], devno: str, spans: Iterable[Span]) -> Dict[str, List[Span]]:
     """Where spans of a device lie one level down, by device. Of a striped mapping only whole rows count."""
-    found: Dict[str, List[Span]] = {}
+    by_leg: Dict[str, List[Span]] = {}
     for start, length in spans:
         for segment in nodes[devno].segments:
             low, high = max(start, segment.start) - segment.start, min(start + length, segment.start + segment.length) - segment.start
@@ -193,19 +193,19 @@ def spans_below(nodes: Mapping[str, Node], devno: str, spans: Iterable[Span]) ->
                 low, high = round_up(low, row), round_down(high, row)
             for leg, first in segment.legs if low < high else ():
                 there = on_leg(segment, low)
-                found.setdefault(leg, []).append(Span(first + there, on_leg(segment, high) - there))
-    return {leg: join(there) for leg, there in found.items()}
+                by_leg.setdefault(leg, []).append(Span(first + there, on_leg(segment, high) - there))
+    return {leg: join(there) for leg, there in by_leg.items()}
 
 
 def spread(nodes: Mapping[str, Node], devno: str, spans: Sequence[Span]) -> Dict[str, List[Span]]:
     """Where spans of a device lie on itself and on every device below it."""
-    found: Dict[str, List[Span]] = {devno: join(spans)}
+    by_device: Dict[str, List[Span]] = {devno: join(spans)}
     todo = [(devno, 0)]
     while todo:
-        one, depth = todo.pop(0)
-        if one not in nodes or depth > _MAX_DEPTH:
+        device, depth = todo.pop(0)
+        if device not in nodes or depth > _MAX_DEPTH:
             continue
-        for leg, there in spans_below(nodes, one, found[one]).items():
-            found[leg] = join([*found.get(leg, []), *there])
+        for leg, there in spans_below(nodes, device, by_device[device]).items():
+            by_device[leg] = join([*by_device.get(leg, []), *there])
             todo.append((leg, depth + 1))
-    return found
+    return by_device

@@ -18,8 +18,8 @@ def partition_name(stack: str, index: int) -> str:
 
 def our_name(name: str) -> Optional[Tuple[str, int]]:
     """``plumbline:pgdata:0`` → ``('pgdata', 0)``; None for any other partition name."""
-    found = _OUR_NAME.fullmatch(name)
-    return (found.group(1), int(found.group(2))) if found else None
+    match = _OUR_NAME.fullmatch(name)
+    return (match.group(1), int(match.group(2))) if match else None
 
 
 def is_ours(table: Optional[Table], stack: str) -> bool:

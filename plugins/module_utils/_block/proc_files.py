@@ -16,7 +16,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 def unescape(text: str) -> str:
     r"""Undo the octal escapes of /proc/self/mountinfo and fstab (``\040`` is a blank)."""
-    return _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), text)
+    return _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), text)
 
 
 def parse_mountinfo(text: str, here: bool = True) -> List[Mount]:
@@ -49,15 +49,15 @@ def parse_mounts_of_several(text: str) -> List[Tuple[str, Mount]]:
 
     Btrfs names one device, bcachefs all of them with colons between.
     """
-    found = []
+    mounts = []
     for line in text.split("\n"):
         left, dash, right = line.partition(" - ")
         words, behind = left.split(" "), right.split(" ")
         if dash and len(words) >= 6 and len(behind) >= 3 and behind[0] in _SEVERAL:
             options = tuple(dict.fromkeys(words[5].split(",") + behind[2].split(",")))
             mount = Mount("", unescape(words[4]), behind[0], options)
-            found += [(unescape(source), mount) for source in (behind[1].split(":") if behind[0] == "bcachefs" else [behind[1]])]
-    return found
+            mounts += [(unescape(source), mount) for source in (behind[1].split(":") if behind[0] == "bcachefs" else [behind[1]])]
+    return mounts
 
 
 def parse_covers(text: str) -> Dict[str, str]:
@@ -72,7 +72,7 @@ def parse_covers(text: str) -> Dict[str, str]:
         words, behind = left.split(" "), right.split(" ")
         if dash and len(words) >= 6 and len(behind) >= 2:
             rows[words[0]] = (words[1], words[2], unescape(words[4]), "%s (%s)" % (behind[0], unescape(behind[1])))
-    found = {}
+    covers = {}
     for number, (parent, devno, target, _what) in rows.items():
         if devno.startswith("0:"):
             continue
@@ -83,8 +83,8 @@ def parse_covers(text: str) -> Dict[str, str]:
         for other, (below, its_devno, its_target, what) in rows.items():
             over = its_target == target if below == number else target.startswith(its_target.rstrip("/") + "/")
             if other not in way and below in way and over and its_devno != devno:
-                found[target] = what if its_target == target else "%s on %s" % (what, its_target)
-    return found
+                covers[target] = what if its_target == target else "%s on %s" % (what, its_target)
+    return covers
 
 
 def parse_fstab(text: str) -> List[FstabEntry]:

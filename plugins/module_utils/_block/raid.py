@@ -36,7 +36,7 @@ class Array(NamedTuple):
 
     @property
     def progress(self) -> Optional[float]:
-        """The share that is done of what the array is at; None where it is at nothing, or does not say."""
+        """The share that is done of the resync or check that is running; None where none is, or the array does not say."""
         known = self.state.total > 0 and self.state.action in (*SYNCING, *CHECKING)
         return min(self.state.done / self.state.total, 1.0) if known else None
 
@@ -64,7 +64,7 @@ class Array(NamedTuple):
 
 def array_of(seen: Observation, node: Node) -> Optional[Array]:
     """A device as an array; None for what has no redundancy."""
-    segment = next((one for one in node.segments if one.kind in REDUNDANT), None)
+    segment = next((segment for segment in node.segments if segment.kind in REDUNDANT), None)
     return Array(node, segment, seen.raids.get(node.devno, RaidState())) if segment else None
 
 
@@ -87,7 +87,7 @@ def parse_raid_status(text: str, names: Sequence[str]) -> Dict[str, MapStatus]:
     A member that is not in sync (a) counts as lost where another one is in sync (A): it is being filled, or was held. Where none is, the array is in its
     first resync, and any one of them may be read.
     """
-    found = {}
+    statuses = {}
     for name, words in lines_of_maps(text, names):
         if len(words) < 8 or words[2] != "raid":
             continue
@@ -97,5 +97,5 @@ def parse_raid_status(text: str, names: Sequence[str]) -> Dict[str, MapStatus]:
             action = WAITING
         # 0 is also what it says where nothing was checked, so that only a count above it is known to be one.
         mismatches = parse_count(count) if action not in CHECKING else None
-        found[name] = MapStatus(len(health), lost, RaidState(action, done, total, mismatches or None))
-    return found
+        statuses[name] = MapStatus(len(health), lost, RaidState(action, done, total, mismatches or None))
+    return statuses

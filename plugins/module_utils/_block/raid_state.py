@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an array with redundancy is at, and what its last check found. Pure. Source: Documentation/admin-guide/md.rst, md(4)."""
+"""What an array with redundancy is doing, and what its last check found. Pure. Source: Documentation/admin-guide/md.rst, md(4)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class RaidState(NamedTuple):
 
 def parse_ratio(text: str) -> Tuple[int, int]:
     """``1024 / 200704`` or ``1024/200704``, in sectors; (0, 0) for ``none``, ``delayed`` and whatever else."""
-    found = _RATIO.fullmatch(text.strip())
-    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+    match = _RATIO.fullmatch(text.strip())
+    return (int(match.group(1)), int(match.group(2))) if match else (0, 0)
 
 
 def parse_count(text: str) -> Optional[int]:

@@ -96,17 +96,17 @@ TELL_SECONDS = 30.0
 
 
 class Progress:
-    """How far the proof or the discard of a device is, in the host's log: it can take hours, and whoever waits for it sees nothing else."""
+    """How far the proof or the discard of a device is, in the host's log: it can take hours, and nothing else shows its progress."""
 
     def __init__(self, what: str, total: int) -> None:
         self.what, self.total, self.done = what, max(total, 1), 0
-        self.began = self.told = time.monotonic()
+        self.began = self.reported = time.monotonic()
 
     def __call__(self, length: int) -> None:
         self.done += length
         now = time.monotonic()
-        if now - self.told >= TELL_SECONDS:
-            self.told = now
+        if now - self.reported >= TELL_SECONDS:
+            self.reported = now
             rate = self.done / (now - self.began)
             left = (self.total - self.done) / rate / 60
             text = "plumbline: %s: %d %%, %s of %s at %s/s, %d minutes left"

@@ -22,9 +22,9 @@ PROC = "/proc"
 CONFIG = "/sys/kernel/config"
 UDEV = "/run/udev/data"
 UDEV_SECONDS = 10  # how long a worker of udev may look at a device, which it does after each event
-# How long any other program may. Probes come and go: smartd's, a monitoring agent's, and what another run does before it is told of the lease.
+# How long any other program may. Probes come and go: smartd's, a monitoring agent's, and what another run does before it learns of the lease.
 PROBE_SECONDS = 5
-LOOK_SECONDS = 60  # that one look at all descriptors may take: any user can have a million of them, and processes without number that share them
+LOOK_SECONDS = 60  # how long one look at all descriptors may take: any user can have a million of them, and processes without number that share them
 _UDEV_NAMES = ("(udev-worker)", "systemd-udevd", "udevd")
 _FLAGS = re.compile(r"^flags:\s*([0-7]+)$", re.MULTILINE)  # proc_pid_fdinfo(5)
 _LIO_FILE = re.compile(r"(?:UDEV PATH|File): (\S+)")
@@ -35,7 +35,7 @@ def read_openers() -> Dict[str, List[str]]:
 
     Raises PlumblineError where there are too many descriptors to look at: what was not looked at may be a device.
     """
-    found: Dict[str, List[str]] = {}
+    openers: Dict[str, List[str]] = {}
     own = str(os.getpid())
     late = time.monotonic() + LOOK_SECONDS
     most = (0, "")  # descriptors of a process
@@ -52,8 +52,8 @@ def read_openers() -> Dict[str, List[str]]:
         if time.monotonic() >= late:
             raise PlumblineError(_TOO_MANY % (LOOK_SECONDS, most[0], _name_of(most[1])))
         for number in sorted(numbers - {""}):
-            found.setdefault(number, []).append(_name_of(process))
-    return found
+            openers.setdefault(number, []).append(_name_of(process))
+    return openers
 
 
 _TOO_MANY = (
@@ -83,21 +83,21 @@ def _open_device(process: str, fd: str) -> str:
 
 def settled_openers(watched: Iterable[str], read: Optional[Callable[[], Dict[str, List[str]]]] = None) -> Dict[str, List[str]]:
     """read_openers(), once those have let go of the *watched* devices who only looked. None may be open here meanwhile: two runs would wait for each other."""
-    wanted = set(watched)
+    numbers = set(watched)
     reader = read or read_openers
     began = time.monotonic()
     while True:
-        found = reader()
-        programs = [one.rsplit(" ", 1)[0] for number in wanted for one in found.get(number, [])]
+        openers = reader()
+        programs = [program.rsplit(" ", 1)[0] for number in numbers for program in openers.get(number, [])]
         patience = UDEV_SECONDS if any(name in _UDEV_NAMES for name in programs) else PROBE_SECONDS
         if not programs or time.monotonic() - began > patience:
-            return found
+            return openers
         time.sleep(0.1)
 
 
 def read_backings(nodes: Mapping[str, Node]) -> Dict[str, List[str]]:
     """Block devices that something else is made of, by device number: loop devices, targets of LIO and nvmet."""
-    found: Dict[str, List[str]] = {}
+    backings: Dict[str, List[str]] = {}
 
     def note(path: str, who: str) -> None:
         try:
@@ -105,7 +105,7 @@ def read_backings(nodes: Mapping[str, Node]) -> Dict[str, List[str]]:
         except (OSError, ValueError):
             return
         if stat.S_ISBLK(state.st_mode):
-            found.setdefault(devno(state.st_rdev), []).append(who)
+            backings.setdefault(devno(state.st_rdev), []).append(who)
 
     for node in nodes.values():
         if node.backing_file:
@@ -118,7 +118,7 @@ def read_backings(nodes: Mapping[str, Node]) -> Dict[str, List[str]]:
     for namespace in sorted(glob.glob(CONFIG + "/nvmet/subsystems/*/namespaces/*")):
         words = namespace.split("/")
         note(read_text(namespace + "/device_path"), "namespace %s of NVMe target %s" % (words[-1], words[-3]))
-    return found
+    return backings
 
 
 def is_multipath_member(number: str) -> bool:

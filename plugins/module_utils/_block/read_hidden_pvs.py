@@ -16,7 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import 
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
 
 _LABEL = "LVM2_member"
-# What LVM is asked with, by what it is kept from the device by. In one section: a second --config would replace the first.
+# What keeps LVM from a device → the configuration with which LVM is asked without that. In one section: a second --config would replace the first.
 _WITHOUT = {DEVICES_FILE: "use_devicesfile=0", FILTER: 'filter=["a|.*|"] global_filter=["a|.*|"]'}
 
 
@@ -39,7 +39,7 @@ def _looks_hidden(seen: Observation, devno: str) -> bool:
     """Whether it has a PV's label, or volumes of LVM lie on it, and LVM lists no PV there. Volumes lie on parts of themselves as well."""
     if seen.pv(devno) or seen.nodes[devno].kind == "lvm":
         return False
-    labels = any(one.type == _LABEL for one in seen.signatures.get(devno, []))
+    labels = any(signature.type == _LABEL for signature in seen.signatures.get(devno, []))
     return labels or any(child.kind == "lvm" for child in seen.children(devno))
 
 

@@ -32,8 +32,8 @@ _ATA_PORT = re.compile(r"ata[0-9]+")
 _TRIM_MODES = ("unsupported", "unqueued", "queued", "forced_unqueued")
 _SAS_PORT = re.compile(r"port-[0-9]+(?::[0-9]+)+")
 
-_READINGS = 3  # that a link gets to stand still
-_LOAD_SECONDS = 0.25  # that a link which rests gets to come up
+_READINGS = 3  # how often a link is read, at most, until two readings agree
+_LOAD_SECONDS = 0.25  # how long a resting link may take to come up
 _LOAD_BYTES = 1 << 20  # of one read
 
 
@@ -44,13 +44,13 @@ def read_bus_links(home: str, phy_speed: Optional[int] = None) -> Tuple[Link, ..
     """
     before: Sequence[Link] = ()
     for _reading in range(_READINGS):
-        found = _pcie(home) + _sas(home, phy_speed) + _sata(home)
-        if found == before:
+        links = _pcie(home) + _sas(home, phy_speed) + _sata(home)
+        if links == before:
             break
-        before = found
+        before = links
     else:
-        found = [link._replace(speed=None, width=None) for link in found]
-    return tuple(link for link in found if link.speed or link.host.speed or link.drive.speed)
+        links = [link._replace(speed=None, width=None) for link in links]
+    return tuple(link for link in links if link.speed or link.host.speed or link.drive.speed)
 
 
 def read_bus_links_under_load(path: str, home: str, phy_speed: Optional[int] = None) -> Tuple[Link, ...]:
@@ -58,9 +58,9 @@ def read_bus_links_under_load(path: str, home: str, phy_speed: Optional[int] = N
     deadline = time.monotonic() + _LOAD_SECONDS
     with _reading_of(path):
         while True:
-            found = read_bus_links(home, phy_speed)
-            if time.monotonic() > deadline or not any(link.below for link in found):
-                return found
+            links = read_bus_links(home, phy_speed)
+            if time.monotonic() > deadline or not any(link.below for link in links):
+                return links
             time.sleep(0.01)
 
 
@@ -128,9 +128,9 @@ def _sas(home: str, phy_speed: Optional[int]) -> List[Link]:
         speed = phy_speed or parse_ata_information(read_bytes(home + "/vpd_pg89"))
         if os.path.basename(below).startswith("expander-"):
             speed = max(filter(None, _rates(glob.glob(glob.escape(below) + "/phy-*/sas_phy/*"), "maximum_linkrate_hw")), default=None)
-        found, limit, able = (_slowest(_rates(phys, name)) for name in ("negotiated_linkrate", "maximum_linkrate", "maximum_linkrate_hw"))
+        negotiated, limit, able = (_slowest(_rates(phys, name)) for name in ("negotiated_linkrate", "maximum_linkrate", "maximum_linkrate_hw"))
         name = ", ".join(os.path.basename(phy) for phy in phys)
-        links.append(Link(SAS, LinkEnd(name, able), LinkEnd(os.path.basename(below), speed), found, len(phys) or None, limit if able else None))
+        links.append(Link(SAS, LinkEnd(name, able), LinkEnd(os.path.basename(below), speed), negotiated, len(phys) or None, limit if able else None))
     return links
 
 
@@ -158,8 +158,8 @@ def _sata(home: str) -> List[Link]:
             devices = sorted(glob.glob("%s/%s/dev*/ata_device/dev*" % (glob.escape(port), link)))
             drive = next(filter(None, (parse_identify_words(read_text(path + "/id")) for path in devices)), None)
             trim = next((word for word in (read_text(path + "/trim") for path in devices) if word in _TRIM_MODES), "")
-            hardware, limit, found = (parse_speed(read_text(files + word)) for word in ("hw_sata_spd_limit", "sata_spd_limit", "sata_spd"))
+            hardware, limit, negotiated = (parse_speed(read_text(files + word)) for word in ("hw_sata_spd_limit", "sata_spd_limit", "sata_spd"))
             able = min(filter(None, (hardware, host)), default=None)
-            links.append(Link(SATA, LinkEnd(os.path.basename(port) if link == name else link, able), LinkEnd("", drive), found, 1, limit, trim))
+            links.append(Link(SATA, LinkEnd(os.path.basename(port) if link == name else link, able), LinkEnd("", drive), negotiated, 1, limit, trim))
             host = None
     return links

@@ -26,10 +26,10 @@ def read_lvm_filters(run: Runner, seen: Observation, vgs: Iterable[str], targets
 
     Where all are there, LVM is not asked.
     """
-    wanted = list(vgs)
+    groups = list(vgs)
     named = set(seen.paths.values())
     further = [devno for devno in targets if _may_be_further(seen, devno, devno in named)]
-    if "lvm" not in seen.tools or not wanted or (all(seen.vg(vg) for vg in wanted) and not further):
+    if "lvm" not in seen.tools or not groups or (all(seen.vg(vg) for vg in groups) and not further):
         return
     code, out, _err = run([seen.tools["lvm"], *_ASK])
     settings = {} if code else tool_output.parse_lvm_settings(out)

@@ -41,6 +41,6 @@ def _owner(folder: int, name: str) -> int:
         return 0  # LVM removes the locks that it gives back
 
 
-def _fault(found: str) -> str:
+def _fault(what: str) -> str:
     text = "%s, so that others can keep each call of LVM waiting for ever [locks]; wanted root's alone; nothing was written."
-    return (text + " Find out who made it, and remove it: rm -r %s; LVM makes it anew") % (found, FOLDER)
+    return (text + " Find out who made it, and remove it: rm -r %s; LVM makes it anew") % (what, FOLDER)

@@ -94,12 +94,12 @@ def windows(size: int, logical: int, starts: Sequence[int] = ()) -> List[Tuple[i
     """What must be read to look there: (offset, length), on whole pages where the device has them. Head first, tail second."""
     head = min(END, size)
     tail = max((size - END) // 4096 * 4096, 0)
-    found = [(0, head), (tail, size - tail)]
+    spans = [(0, head), (tail, size - tail)]
     for base in bases(size, logical, starts):
         low = base // 4096 * 4096
         if base + REACH > head and low < size:
-            found.append((low, min(-(-(base + REACH) // 4096) * 4096, size) - low))
-    return list(dict.fromkeys(found))
+            spans.append((low, min(-(-(base + REACH) // 4096) * 4096, size) - low))
+    return list(dict.fromkeys(spans))
 
 
 def recognise(
@@ -116,72 +116,72 @@ def recognise(
                 return raw[offset - first : offset - first + length]
         return b""
 
-    found: List[Signature] = []
+    marks: List[Signature] = []
     for base in bases(size, logical, starts):
-        found += _at_base(at, base, logical)
-        found += [mark for mark in (read(at, base) for read in superblocks) if mark]
-    found += _at_end(at, size, logical) + _zfs(at, size)
-    once = {(one.type, one.offset): one for one in found}
+        marks += _at_base(at, base, logical)
+        marks += [mark for mark in (read(at, base) for read in superblocks) if mark]
+    marks += _at_end(at, size, logical) + _zfs(at, size)
+    once = {(mark.type, mark.offset): mark for mark in marks}
     return [once[key] for key in sorted(once, key=lambda key: (key[1], key[0]))]
 
 
 def _at_base(at: Reader, base: int, logical: int) -> List[Signature]:
-    found = [Signature(kind, use, base + where) for kind, use, where, magic in _MARKS if at(base + where, len(magic)) == magic]
+    marks = [Signature(kind, use, base + where) for kind, use, where, magic in _MARKS if at(base + where, len(magic)) == magic]
     if logical != 512 and at(base + logical, 8) == b"EFI PART":
-        found.append(Signature("gpt", "partition-table", base + logical))
+        marks.append(Signature("gpt", "partition-table", base + logical))
     for page in _PAGES:
         if at(base + page - 10, 10) in (b"SWAPSPACE2", b"SWAP-SPACE", b"S1SUSPEND\0", b"S2SUSPEND\0", b"ULSUSPEND\0", b"LINHIB0001"):
-            found.append(Signature("swap", "other", base + page - 10))
+            marks.append(Signature("swap", "other", base + page - 10))
     for sector in range(4):  # LVM looks at four (label.h, LABEL_SCAN_SECTORS)
         label = at(base + 512 * sector, 32)
         if label[:8] == b"LABELONE" and label[24:] == b"LVM2 001":
-            found.append(Signature("LVM2_member", "raid", base + 512 * sector + 24))
-    return found + _databases(at, base)
+            marks.append(Signature("LVM2_member", "raid", base + 512 * sector + 24))
+    return marks + _databases(at, base)
 
 
 def _databases(at: Reader, base: int) -> List[Signature]:
     """First pages of database files: what PostgreSQL, InnoDB and Oracle put on a raw device."""
     head = at(base, 40)
-    found: List[Signature] = []
+    marks: List[Signature] = []
     if len(head) < 40:
-        return found
+        return marks
     lower, upper, special, version = struct.unpack_from("<HHHH", head, 12)  # bufpage.h, PageHeaderData
     if version == 0x2004 and 24 <= lower <= upper <= special <= 8192:
-        found.append(Signature("postgresql", "database", base))
+        marks.append(Signature("postgresql", "database", base))
     # fil0types.h: page number at 4, type at 24 (8: FSP_HDR), space at 34; page 0 says its space again at 38.
     if head[4:8] == bytes(4) and head[8:12] in (b"\xff" * 4, bytes(4)) and head[24:26] == b"\0\x08" and head[34:38] == head[38:40] + at(base + 40, 2):
-        found.append(Signature("innodb", "database", base))
+        marks.append(Signature("innodb", "database", base))
     if head[28:32] in (b"}|{z", b"z{|}"):
-        found.append(Signature("oracle", "database", base))
-    return found
+        marks.append(Signature("oracle", "database", base))
+    return marks
 
 
 def _at_end(at: Reader, size: int, logical: int) -> List[Signature]:
-    found = []
+    marks = []
     if at(size - logical, 8) == b"EFI PART":
-        found.append(Signature("gpt backup", "partition-table", size - logical))
+        marks.append(Signature("gpt backup", "partition-table", size - logical))
     # md 0.90 begins on the last whole 64 KiB but one, 1.0 on the last 4 KiB that leave 8 KiB (md_p.h, super1.c).
     for place in ((size // (64 * KIB) - 1) * 64 * KIB, (size - 8 * KIB) // 4096 * 4096):
         if place > 0 and at(place, 4) in _MD:
-            found.append(Signature("linux_raid_member", "raid", place))
+            marks.append(Signature("linux_raid_member", "raid", place))
     for sector in (512, 4096):
         if at(size - sector, 4) == _DDF:
-            found.append(Signature("ddf_raid_member", "raid", size - sector))
+            marks.append(Signature("ddf_raid_member", "raid", size - sector))
         if at(size - 2 * sector, len(_IMSM)) == _IMSM:
-            found.append(Signature("isw_raid_member", "raid", size - 2 * sector))
+            marks.append(Signature("isw_raid_member", "raid", size - 2 * sector))
     drbd = at((size - 4 * KIB) // 4096 * 4096, 128)
     if any(drbd[place : place + 3] == _DRBD for place in range(0, len(drbd), 4)):  # v08 and v09 keep it at different places
-        found.append(Signature("drbd", "raid", (size - 4 * KIB) // 4096 * 4096))
-    return found
+        marks.append(Signature("drbd", "raid", (size - 4 * KIB) // 4096 * 4096))
+    return marks
 
 
 def _zfs(at: Reader, size: int) -> List[Signature]:
     """Four labels of 256 KiB, two at each end; the ring of uberblocks fills the second half of each (vdev_impl.h)."""
     label, whole = 256 * KIB, size // (256 * KIB) * 256 * KIB
-    found = []
+    marks = []
     for place in (0, label, whole - 2 * label, whole - label):
         ring = at(place + label // 2, label // 2) if place >= 0 else b""
         slots = [slot for slot in range(0, len(ring), KIB) if ring[slot : slot + 8] in _UBERBLOCK]
         if slots:
-            found.append(Signature("zfs_member", "filesystem", place + label // 2 + slots[0]))
-    return found
+            marks.append(Signature("zfs_member", "filesystem", place + label // 2 + slots[0]))
+    return marks

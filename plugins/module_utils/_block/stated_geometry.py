@@ -19,7 +19,7 @@ class Override(NamedTuple):
 
 def overrides_for(overrides: Sequence[Override], node: Node, links: Iterable[str]) -> Dict[str, int]:
     """The operator's geometry for a disk: of all that match, a device's own words count before a pattern's."""
-    matching = sorted((one for one in overrides if is_for(one, node, links)), key=lambda one: bool(one.device))
+    matching = sorted((override for override in overrides if is_for(override, node, links)), key=lambda override: bool(override.device))
     return {key: value for override in matching for key, value in override.values.items()}
 
 

@@ -29,11 +29,11 @@ _NUMBER = re.compile(r"-?[0-9]{1,30}")  # str.isdigit() also takes digits that i
 
 def parse_lvm_settings(text: str) -> Dict[str, Tuple[str, ...]]:
     """What lvmconfig prints of a section: key → its strings, or its one number. A quote and a backslash in a string have a backslash before them."""
-    found = {}
+    settings = {}
     for key, equals, value in (line.strip().partition("=") for line in text.splitlines()):
         if equals:
-            found[key] = tuple(re.sub(r'\\(["\\])', r"\1", one) for one in _QUOTED.findall(value)) if '"' in value else (value,)
-    return found
+            settings[key] = tuple(re.sub(r'\\(["\\])', r"\1", quoted) for quoted in _QUOTED.findall(value)) if '"' in value else (value,)
+    return settings
 
 
 def parse_lvm(text: str) -> Lvm:
@@ -85,14 +85,14 @@ def _int(text: Any) -> int:
 
 def parse_dm_tables(text: str, names: Sequence[str] = ()) -> Dict[str, Tuple[Segment, ...]]:
     """Read ``dmsetup table``: the map's name → its segments, in bytes (Linux admin-guide/device-mapper). *names*: see lines_of_maps()."""
-    found: Dict[str, List[Segment]] = {}
+    by_map: Dict[str, List[Segment]] = {}
     for name, words in lines_of_maps(text, names):
         try:
             segment = _dm_segment(int(words[0]) * SECTOR, int(words[1]) * SECTOR, words[2], words[3:])
         except (ValueError, IndexError):  # a target of another kernel: where it lies is not known
             segment = Segment(int(words[0]) * SECTOR, int(words[1]) * SECTOR, words[2], 0, ())
-        found.setdefault(name, []).append(segment)
-    return {name: tuple(sorted(segments, key=lambda s: s.start)) for name, segments in found.items()}
+        by_map.setdefault(name, []).append(segment)
+    return {name: tuple(sorted(segments, key=lambda s: s.start)) for name, segments in by_map.items()}
 
 
 def lines_of_maps(text: str, names: Sequence[str] = ()) -> Iterator[Tuple[str, List[str]]]:
@@ -153,10 +153,10 @@ def parse_wipefs(text: str) -> Dict[str, List[Signature]]:
 
 
 def _signatures(rows: Sequence[Mapping[str, Any]]) -> Dict[str, List[Signature]]:
-    found: Dict[str, List[Signature]] = {}
+    by_device: Dict[str, List[Signature]] = {}
     for row in rows:
         offset = int(str(row.get("offset") or "0"), 0)
         kind, usage, identifier, label = (str(row.get(key) or "") for key in ("type", "usage", "uuid", "label"))
         signature = Signature(kind, usage, offset, identifier, label)
-        found.setdefault(str(row.get("device") or "").rsplit("/", 1)[-1], []).append(signature)
-    return found
+        by_device.setdefault(str(row.get("device") or "").rsplit("/", 1)[-1], []).append(signature)
+    return by_device

@@ -59,6 +59,6 @@ def maker_of_virtual(node: Node) -> str:
     return next((maker for begin, maker in _MODELS if model.startswith(begin)), "")
 
 
-def on_one_ssd(one: Node, other: Node) -> bool:
+def on_one_ssd(node: Node, other: Node) -> bool:
     """Whether two disks are namespaces of one SSD. A virtual controller that carries many disks says nothing of what lies behind them."""
-    return share_ssd(one.identity, other.identity) and maker_of_virtual(one) not in _SEVERAL
+    return share_ssd(node.identity, other.identity) and maker_of_virtual(node) not in _SEVERAL

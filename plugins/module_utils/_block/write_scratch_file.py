@@ -30,11 +30,11 @@ def check_device(fd: int, path: str, devno: str) -> None:
 
     Who owns a directory above may have put another one, or a link, in its place meanwhile.
     """
-    found = read_sysfs.devno(os.fstat(fd).st_dev)
-    if found != devno:
+    file_devno = read_sysfs.devno(os.fstat(fd).st_dev)
+    if file_devno != devno:
         raise PlumblineError(
             "%s was exchanged while it was looked at: a file made there lies on device %s, and the directory lay on %s; find out who did that, and run again"
-            % (path, found, devno)
+            % (path, file_devno, devno)
         )
 
 
@@ -107,10 +107,10 @@ def read_spans(fd: int, path: str, size: int) -> List[Span]:
         spans = written(ask_file.read_extents(fd))
     except OSError as fault:
         raise PlumblineError("%s: its filesystem does not say where a file lies (FIEMAP): %s" % (path, fault.strerror or fault)) from fault
-    found = sum(span.length for span in spans)
-    if found < size:
+    covered = sum(span.length for span in spans)
+    if covered < size:
         raise PlumblineError(
             "%s: only %d of the scratch file's %d bytes are on the device as they are (not compressed, inline or elsewhere); name the volume itself"
-            % (path, found, size)
+            % (path, covered, size)
         )
     return spans

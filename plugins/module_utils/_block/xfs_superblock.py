@@ -18,7 +18,7 @@ _NO_ROOT = (1 << 64) - 1  # the number of the root directory, as long as mkfs ha
 
 
 def in_progress(raw: bytes) -> bool:
-    """Whether mkfs is said to be at work. The last write of mkfs takes it back in the first superblock, and nobody does in the copies."""
+    """Whether the superblock says that mkfs is running. The last write of mkfs clears that in the first superblock; in the copies it stays set."""
     return raw[126:127] not in (b"", b"\0")
 
 
@@ -63,17 +63,17 @@ def fields_of(raw: bytes) -> Optional[Dict[str, int]]:
         return None
     names = ("block", "blocks", "group", "groups", "version", "sector", "unit", "width", "log_unit", "ro_compat", "incompat")
     places = ((">I", 4), (">Q", 8), (">I", 84), (">I", 88), (">H", 100), (">H", 102), (">I", 184), (">I", 188), (">I", 196), (">I", 212), (">I", 216))
-    found = {name: struct.unpack_from(form, raw, at)[0] for name, (form, at) in zip(names, places)}
-    powers = all(512 <= found[name] <= 65536 and not found[name] & (found[name] - 1) for name in ("block", "sector"))
-    if not powers or not found["group"] or not found["groups"] or not 0 < found["blocks"] <= found["group"] * found["groups"]:
+    fields = {name: struct.unpack_from(form, raw, at)[0] for name, (form, at) in zip(names, places)}
+    powers = all(512 <= fields[name] <= 65536 and not fields[name] & (fields[name] - 1) for name in ("block", "sector"))
+    if not powers or not fields["group"] or not fields["groups"] or not 0 < fields["blocks"] <= fields["group"] * fields["groups"]:
         return None
-    version = found["version"] & 0xF
+    version = fields["version"] & 0xF
     if version < 5:  # which has no checksum, and no features in these places
-        return {**found, "ro_compat": 0, "incompat": 0} if version == 4 else None
-    sector = raw[: found["sector"]]
-    if len(sector) < found["sector"] or crc32c(sector[:224] + bytes(4) + sector[228:]) != struct.unpack_from("<I", raw, 224)[0]:
+        return {**fields, "ro_compat": 0, "incompat": 0} if version == 4 else None
+    sector = raw[: fields["sector"]]
+    if len(sector) < fields["sector"] or crc32c(sector[:224] + bytes(4) + sector[228:]) != struct.unpack_from("<I", raw, 224)[0]:
         return None
-    return found
+    return fields
 
 
 def _table() -> List[int]:

@@ -15,7 +15,7 @@ Record = Mapping[str, Any]
 MOST_TRIES = 3  # measurements under the same conditions that did not pass
 _APART = "the guide on how a run works takes one apart"
 READS, WRITES = "reads", "writes"  # the parts of a proof; "reads" is all that is measured on mounted volumes
-# Acceptance → the part of a proof that may come to no result. What failed is never accepted.
+# Acceptance → the part of a proof that may be inconclusive. What failed is never accepted.
 ACCEPTANCES: Mapping[str, str] = {"unproven_writes": WRITES}
 _SHOWN = 2  # reasons, in one line
 
@@ -38,12 +38,12 @@ class KeptProof(NamedTuple):
 
     def open_parts(self, accept: Sequence[str]) -> List[str]:
         """What is neither proven nor accepted."""
-        used = {ACCEPTANCES[one] for one in self.accepts(accept)}
+        used = {ACCEPTANCES[acceptance] for acceptance in self.accepts(accept)}
         return [part for part, verdict in sorted(self.parts.items()) if verdict != PASS and part not in used]
 
     def accepts(self, accept: Sequence[str]) -> List[str]:
         """Those of the acceptances that are needed."""
-        return sorted(one for one in accept if self.parts.get(ACCEPTANCES[one]) == INCONCLUSIVE)
+        return sorted(acceptance for acceptance in accept if self.parts.get(ACCEPTANCES[acceptance]) == INCONCLUSIVE)
 
     def may_pass(self, accept: Sequence[str], conditions: Mapping[str, str]) -> bool:
         """Whether measuring again could end in a pass. Writes are measured before there are filesystems, and never again."""
@@ -68,18 +68,18 @@ class KeptProof(NamedTuple):
 def read_kept_proof(record: Record) -> KeptProof:
     """A record as the host has it: from outside, so that what is not of its type is left out."""
     verdict = str(record.get("verdict", ""))
-    parts = {part: found for part, found in _texts(record.get("parts")).items() if part in (READS, WRITES)}
-    if verdict not in ("", PASS, UNFINISHED) and not any(found != PASS for found in parts.values()):
+    parts = {part: result for part, result in _texts(record.get("parts")).items() if part in (READS, WRITES)}
+    if verdict not in ("", PASS, UNFINISHED) and not any(result != PASS for result in parts.values()):
         parts = {READS: verdict}  # whatever it was that did not pass
     tries, listed = record.get("tries"), record.get("accepted")
     return KeptProof(
         verdict=verdict,
         time=one_line(str(record.get("time", "?"))),
         parts=parts,
-        accepted=tuple(sorted(str(one) for one in listed)) if isinstance(listed, list) else (),
+        accepted=tuple(sorted(str(acceptance) for acceptance in listed)) if isinstance(listed, list) else (),
         tries=tries if isinstance(tries, int) and tries > 0 else 0,
         conditions=_texts(record.get("conditions")),
-        reasons=tuple(one_line(one) for one in _strings(record.get("reasons"))),
+        reasons=tuple(one_line(reason) for reason in _strings(record.get("reasons"))),
     )
 
 
@@ -88,11 +88,11 @@ def _texts(raw: Any) -> Dict[str, str]:
 
 
 def _strings(raw: Any) -> List[str]:
-    return [one for one in raw if isinstance(one, str)] if isinstance(raw, list) else []
+    return [item for item in raw if isinstance(item, str)] if isinstance(raw, list) else []
 
 
 def verdict_of_parts(parts: Mapping[str, str], accept: Sequence[str]) -> str:
-    """What the parts of a finished proof come to, with what is accepted."""
+    """The verdict of a finished proof, from its parts and what is accepted."""
     kept = KeptProof(parts=parts)
     left = [parts[part] for part in kept.open_parts(accept)]
     if left:
@@ -112,6 +112,6 @@ def how_to_end(kept: KeptProof, accept: Sequence[str]) -> str:
         return ""
     if kept.tries < MOST_TRIES:
         return "the next run measures it again, as attempt %d of %d" % (kept.tries + 1, MOST_TRIES)
-    shown = ", ".join("%s %s" % one for one in sorted(kept.conditions.items()) if one[1])
+    shown = ", ".join("%s %s" % condition for condition in sorted(kept.conditions.items()) if condition[1])
     words = "it is not measured again after %d attempts under the same conditions%s" % (kept.tries, " (%s)" % shown if shown else "")
     return words + "; another kernel, fio or option of a measurement makes it due, and plumbline_verify: {policy: always} measures it in each run"

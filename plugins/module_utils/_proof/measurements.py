@@ -21,28 +21,28 @@ Result = Mapping[str, Any]
 Judged = Tuple[str, List[str]]  # a verdict and its reasons
 
 
-def own_verdict(one: Result) -> Judged:
+def own_verdict(result: Result) -> Judged:
     """The verdict that the module itself returned."""
-    return str(one.get("verdict")), [str(reason) for reason in one.get("reasons", [])]
+    return str(result.get("verdict")), [str(reason) for reason in result.get("reasons", [])]
 
 
-def judge_sweep(one: Result) -> Judged:
+def judge_sweep(result: Result) -> Judged:
     """A sweep fails a proof only where it contradicts the static one, since many drives hide a straddle. One without a verdict may still exclude that."""
-    if "contradicts" not in one:
-        return own_verdict(one)
-    report = [str(line) for line in one.get("report", [])]
-    if one["contradicts"]:
-        look = ["look first at %s" % one["culprit"]] if one.get("culprit") else []
-        return FAIL, report[:1] + [str(reason) for reason in one.get("reasons", [])] + look
-    excluded = one.get("excluded_ratio")
+    if "contradicts" not in result:
+        return own_verdict(result)
+    report = [str(line) for line in result.get("report", [])]
+    if result["contradicts"]:
+        look = ["look first at %s" % result["culprit"]] if result.get("culprit") else []
+        return FAIL, report[:1] + [str(reason) for reason in result.get("reasons", [])] + look
+    excluded = result.get("excluded_ratio")
     enough = isinstance(excluded, (int, float)) and 1 < excluded <= sweep.COARSE  # a straddle that matters would have shown
-    return (INCONCLUSIVE, report[:1]) if one.get("verdict") == INCONCLUSIVE and not enough else (PASS, [])
+    return (INCONCLUSIVE, report[:1]) if result.get("verdict") == INCONCLUSIVE and not enough else (PASS, [])
 
 
-def judge_trim(one: Result) -> Judged:
+def judge_trim(result: Result) -> Judged:
     """A trim fails a proof only where it was sent off and did not arrive. Many drives do not tell, and a path without trim is a finding of its own."""
-    verdict, reasons = own_verdict(one)
-    return (FAIL, reasons) if verdict == FAIL and one.get("offered") else (PASS, []) if verdict in (FAIL, INCONCLUSIVE) else (verdict, reasons)
+    verdict, reasons = own_verdict(result)
+    return (FAIL, reasons) if verdict == FAIL and result.get("offered") else (PASS, []) if verdict in (FAIL, INCONCLUSIVE) else (verdict, reasons)
 
 
 # Seconds of one measurement, at least and at most, by all options of its module and the number of the stack's devices. How long a drive takes to answer is
@@ -93,5 +93,5 @@ MEASUREMENTS: Mapping[str, Measurement] = {
 
 
 def judge_of(measure: Any) -> Callable[[Result], Judged]:
-    """What judges the result of a measurement. A result that names none is taken for what it says itself."""
+    """What judges the result of a measurement. A result that names no known measurement is judged by its own verdict."""
     return MEASUREMENTS[measure].judge if measure in MEASUREMENTS else own_verdict

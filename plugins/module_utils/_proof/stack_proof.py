@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all that was measured of a stack comes to, and the record of it. Pure."""
+"""The verdict of all that was measured of a stack, and the record of it. Pure."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,19}")  # of a stack; it becomes a file's n
 _WANTED = ("stack", "digest")
 
 
-def check_proofs(wanted: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def check_proofs(proofs: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """The proofs as they were planned. Raises PlumblineError where they are not."""
-    for proof in wanted:
+    for proof in proofs:
         whole = all(isinstance(proof.get(key), str) and proof[key] for key in _WANTED) and isinstance(proof.get("made"), list)
         if not whole or not _NAME.fullmatch(proof["stack"]):
             raise PlumblineError("proofs: found %s; wanted what stack_plan lists as proofs" % (", ".join(sorted(map(str, proof))) or "nothing"))
-    return wanted
+    return proofs
 
 
 def results_of_stack(stack: str, measured: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
     """The results that are of this stack, without what Ansible says of the task."""
-    ours = [one for one in measured if isinstance(one.get("item"), Mapping) and one["item"].get("stack") == stack]
-    return [dict({key: value for key, value in one.items() if key not in _OF_THE_TASK}, of=_subject(one["item"])) for one in ours]
+    ours = [result for result in measured if isinstance(result.get("item"), Mapping) and result["item"].get("stack") == stack]
+    return [dict({key: value for key, value in result.items() if key not in _OF_THE_TASK}, of=_subject(result["item"])) for result in ours]
 
 
 _OF_THE_TASK = ("item", "ansible_loop_var", "invocation", "changed", "failed", "failed_when_result")
@@ -49,23 +49,23 @@ def _subject(item: Mapping[str, Any]) -> str:
 def judge_measured(measured: Sequence[Mapping[str, Any]]) -> Tuple[str, List[str]]:
     """The worst verdict of what was measured, and its reasons."""
     by_verdict: Dict[str, List[str]] = {PASS: [], INCONCLUSIVE: [], FAIL: []}
-    for one in measured:
-        verdict, reasons = judge_of(one.get("measure"))(one)
+    for result in measured:
+        verdict, reasons = judge_of(result.get("measure"))(result)
         if verdict not in by_verdict:
-            verdict, reasons = INCONCLUSIVE, ["a measurement gave no verdict: %s" % (one.get("msg") or one.get("verdict"))]
-        by_verdict[verdict] += [_of(one, reason) for reason in reasons or [verdict]]
+            verdict, reasons = INCONCLUSIVE, ["a measurement gave no verdict: %s" % (result.get("msg") or result.get("verdict"))]
+        by_verdict[verdict] += [_of(result, reason) for reason in reasons or [verdict]]
     if not measured:
         return INCONCLUSIVE, ["nothing was measured"]
     verdict = FAIL if by_verdict[FAIL] else INCONCLUSIVE if by_verdict[INCONCLUSIVE] else PASS
     return verdict, by_verdict[FAIL] + by_verdict[INCONCLUSIVE]
 
 
-def _of(one: Mapping[str, Any], reason: str) -> str:
-    return "%s: %s" % (one["of"], reason) if one.get("of") else reason
+def _of(result: Mapping[str, Any], reason: str) -> str:
+    return "%s: %s" % (result["of"], reason) if result.get("of") else reason
 
 
 class Rules(NamedTuple):
-    """Under which a proof is judged: what is *accept*ed unproven, and the *conditions* of the measurement."""
+    """By which a proof is judged: what is *accept*ed unproven, and the *conditions* of the measurement."""
 
     accept: Sequence[str] = ()
     conditions: Mapping[str, str] = {}
@@ -125,21 +125,21 @@ _OF_WRITES = ("writes_digest", "writes_base")
 def _writes(proof: Mapping[str, Any], before: Record) -> Sequence[Mapping[str, Any]]:
     """What was measured by writing before just these filesystems were made; others may have come beside them since."""
     made = before.get("made")
-    stands = isinstance(made, list) and bool(made) and all(one in proof["made"] for one in made)
+    stands = isinstance(made, list) and bool(made) and all(when in proof["made"] for when in made)
     same = stands or before.get("verdict") == UNFINISHED
     if not same or not any(before.get(key, "") == proof.get(key, "") != "" for key in _OF_WRITES):
         return []
-    return [one for one in before.get("writes", []) if isinstance(one, Mapping)]
+    return [write for write in before.get("writes", []) if isinstance(write, Mapping)]
 
 
 def as_result(record: Record, path: str, accept: Sequence[str]) -> Dict[str, Any]:
     """What a module returns of a record."""
-    told = {key: record[key] for key in ("stack", "verdict", "reasons", "accepted")}
-    return {**told, "record": path, "next": "" if record["verdict"] == UNFINISHED else how_to_end(read_kept_proof(record), accept)}
+    fields = {key: record[key] for key in ("stack", "verdict", "reasons", "accepted")}
+    return {**fields, "record": path, "next": "" if record["verdict"] == UNFINISHED else how_to_end(read_kept_proof(record), accept)}
 
 
 def paragraph(judged: Mapping[str, Any]) -> str:
-    """For the one who has to act: what was measured, against what, and where to look next."""
+    """A paragraph for the operator: what was measured, against what, and where to look next."""
     word = "failed" if judged["verdict"] == FAIL else "is %s" % judged["verdict"]
     text = "%s: the measured proof %s: %s. All figures are in %s on the host." % (judged["stack"], word, "; ".join(judged["reasons"]), judged["record"])
     return "%s Note: %s." % (text, judged["next"]) if judged.get("next") else text

@@ -32,18 +32,18 @@ def duration_lines(result: Result, stacks: Sequence[Stack]) -> list[str]:
 
 
 def _steps(result: Result, stacks: Sequence[Stack]) -> list[tuple[Range, str]]:
-    steps, found = result.get("steps", []), []
+    steps, parts = result.get("steps", []), []
     if not steps:
         return []
     full = [device for step in steps for device in step.get("devices", ()) if device.get("full_proof")]
     if full:  # all at once: the largest one counts
         sizes = [device["size_bytes"] for device in full]
         seconds = _moved(max(sizes))
-        found.append((seconds, f"{_count(len(full), 'device')} of {human(sum(sizes))} read whole (blank_proof): {span(*seconds)}"))
+        parts.append((seconds, f"{_count(len(full), 'device')} of {human(sum(sizes))} read whole (blank_proof): {span(*seconds)}"))
     moved = _moved(_inodes(steps, stacks))
     seconds = (_STEP[0] * len(steps) + moved[0], _STEP[1] * len(steps) + moved[1])
-    found.append((seconds, f"{_count(len(steps), 'step')}: {span(*seconds)}, without packages that are fetched and what a drive takes for a discard"))
-    return found
+    parts.append((seconds, f"{_count(len(steps), 'step')}: {span(*seconds)}, without packages that are fetched and what a drive takes for a discard"))
+    return parts
 
 
 def _inodes(steps: Sequence[Result], stacks: Sequence[Stack]) -> float:
@@ -62,21 +62,21 @@ def _inodes(steps: Sequence[Result], stacks: Sequence[Stack]) -> float:
 def _measurements(result: Result, stacks: Sequence[Stack]) -> list[tuple[Range, str]]:
     due = [proof for proof in result.get("proofs", []) if proof.get("due")]
     legs = {stack.name: max(stack.legs, 1) for stack in stacks}
-    found = []
+    parts = []
     for name, given in result.get("verify", {}).get("measures", {}).items() if due else ():
         measurement, seconds, targets = MEASUREMENTS[name], (0.0, 0.0), 0
         options = measurement.options(given)
         for proof in due:
             volumes = proof["volumes"] if name == "offset_sweep" else [volume for volume in proof["volumes"] if volume["path"]]
             count = min(len(volumes), 1) if measurement.of_stack else len(volumes)
-            one = measurement.seconds(options, legs.get(proof["stack"], 1))
-            seconds, targets = _plus(seconds, one, count), targets + count
+            each = measurement.seconds(options, legs.get(proof["stack"], 1))
+            seconds, targets = _plus(seconds, each, count), targets + count
             if measurement.writes and proof["bare"]:
-                seconds = _plus(_plus(seconds, one, 1), _moved(_filled(result, proof, options) / legs.get(proof["stack"], 1)), 1)
+                seconds = _plus(_plus(seconds, each, 1), _moved(_filled(result, proof, options) / legs.get(proof["stack"], 1)), 1)
         if targets:
             writes = ", writes too:" if measurement.writes and any(proof["bare"] for proof in due) else ":"
-            found.append((seconds, f"{name} of {_count(targets, 'stack' if measurement.of_stack else 'volume')}{writes} {span(*seconds)}"))
-    return found
+            parts.append((seconds, f"{name} of {_count(targets, 'stack' if measurement.of_stack else 'volume')}{writes} {span(*seconds)}"))
+    return parts
 
 
 def _filled(result: Result, proof: Result, options: Mapping[str, Any]) -> int:

@@ -19,13 +19,13 @@ def plan_filesystems(plan: StackPlan, seen: Observation) -> None:
     spec = plan.spec
     for planned in plan.volumes:
         volume, node = planned.spec, planned.node
-        found = seen.filesystems.get(node.devno) if node else None
-        if node and found:
-            _check_made(plan, planned, found)
-            _check_state(plan, seen, planned, found, node)
+        filesystem = seen.filesystems.get(node.devno) if node else None
+        if node and filesystem:
+            _check_made(plan, planned, filesystem)
+            _check_state(plan, seen, planned, filesystem, node)
             _check_discards(plan, seen, planned)
             if not plan.refusals:
-                plan_grown_filesystem(plan, seen, planned, found, planned.size or planned.legs[0].size)
+                plan_grown_filesystem(plan, seen, planned, filesystem, planned.size or planned.legs[0].size)
             continue
         begun = planned.uuid if planned.uuid in seen.making else ""
         if node:
@@ -60,26 +60,26 @@ def _check_discards(plan: StackPlan, seen: Observation, planned: PlannedVolume) 
         plan.refuse(text, planned.name, planned.spec.kind.name, ", ".join(without))
 
 
-def _check_made(plan: StackPlan, planned: PlannedVolume, found: Filesystem) -> None:
+def _check_made(plan: StackPlan, planned: PlannedVolume, filesystem: Filesystem) -> None:
     what, label, kind = "the filesystem of volume '%s'" % planned.name, planned.spec.label, planned.spec.kind
-    if found.kind != kind.name:
-        refuse_rebuild(plan, what, found.kind, kind.name)
-    elif (found.stride, found.stripe_width, found.block) != (planned.stride, planned.stripe_width, kind.block):
+    if filesystem.kind != kind.name:
+        refuse_rebuild(plan, what, filesystem.kind, kind.name)
+    elif (filesystem.stride, filesystem.stripe_width, filesystem.block) != (planned.stride, planned.stripe_width, kind.block):
         words = "blocks of %d, %s"
-        had, wanted = (", ".join(kind.shape(one.stride, one.stripe_width)) for one in (found, planned))
-        refuse_rebuild(plan, what, words % (found.block, had), words % (kind.block, wanted))
-    if found.label != label:
-        plan.warn("%s is labelled '%s', not '%s'; change it with %s", what, found.label, label, kind.set_label)
+        had, specified = (", ".join(kind.shape(either.stride, either.stripe_width)) for either in (filesystem, planned))
+        refuse_rebuild(plan, what, words % (filesystem.block, had), words % (kind.block, specified))
+    if filesystem.label != label:
+        plan.warn("%s is labelled '%s', not '%s'; change it with %s", what, filesystem.label, label, kind.set_label)
 
 
-def _check_state(plan: StackPlan, seen: Observation, planned: PlannedVolume, found: Filesystem, node: Node) -> None:
-    asked, kind = planned.spec.mount_options, FILESYSTEMS[found.kind]
+def _check_state(plan: StackPlan, seen: Observation, planned: PlannedVolume, filesystem: Filesystem, node: Node) -> None:
+    asked, kind = planned.spec.mount_options, FILESYSTEMS[filesystem.kind]
     mounted = next((mount.options for mount in seen.mounted(node.devno)), ())
     live = seen.in_force.get(node.devno, mounted) if not any(option.startswith("stripe=") for option in asked) else ()
-    size = min(node.size, found.blocks * found.block)  # that it is smaller than its device is a step
-    for change in kind.changes(found, size) + kind.made_otherwise(found, asked) + kind.mounted_otherwise(found, live):
+    size = min(node.size, filesystem.blocks * filesystem.block)  # that it is smaller than its device is a step
+    for change in kind.changes(filesystem, size) + kind.made_otherwise(filesystem, asked) + kind.mounted_otherwise(filesystem, live):
         (plan.refuse if change.bad else plan.warn)("the filesystem of volume '%s': %s; wanted %s", planned.name, change.found, change.wanted)
-    fault = kind.mount_fault(found.log_unit, asked) if kind is planned.spec.kind else ""
+    fault = kind.mount_fault(filesystem.log_unit, asked) if kind is planned.spec.kind else ""
     if fault:
         plan.refuse("the filesystem of volume '%s': %s", planned.name, fault)
     if node.read_only:

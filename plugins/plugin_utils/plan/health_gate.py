@@ -42,7 +42,7 @@ def needed_reading(plan: Plan, seen: Observation, last: Mapping[str, LastReading
         "state": _state(kept if len(kept) == len(keys) else [], now) if keys else "",
         "stacks": [_stack(stack, nodes) for stack, nodes in drives if nodes],
     }
-    return result, [] if due else ["%s: %s" % (_state([one], now), text) for one in kept for text in one.findings]
+    return result, [] if due else ["%s: %s" % (_state([reading], now), text) for reading in kept for text in reading.findings]
 
 
 def needs_smartctl(gate: Mapping[str, Any]) -> bool:
@@ -69,5 +69,6 @@ def _state(kept: Sequence[LastReading], now: int) -> str:
     """The last readings in one line, for people."""
     if not kept:
         return "drives: no reading of their health that is at most a day old"
-    age = now - min(one.when for one in kept)
-    return "drives: health read %s ago, %s" % ("%d h" % (age // 3600) if age >= 3600 else "%d min" % (age // 60), worst_level([one.level for one in kept]))
+    age = now - min(reading.when for reading in kept)
+    level = worst_level([reading.level for reading in kept])
+    return "drives: health read %s ago, %s" % ("%d h" % (age // 3600) if age >= 3600 else "%d min" % (age // 60), level)

@@ -31,7 +31,7 @@ def as_bytes(text: str) -> bytes:
 
 
 class Work:
-    """How many steps are left before it is too much."""
+    """How many steps reading and matching may still take."""
 
     def __init__(self, left: int = MOST_STEPS) -> None:
         self.left = left
@@ -69,15 +69,15 @@ class Regex:
         return False
 
     def _reached(self, states: Iterable[int]) -> frozenset[int]:
-        found: set[int] = set()
+        reached: set[int] = set()
         todo = list(states)
         while todo:
             state = todo.pop()
-            if state not in found:
-                found.add(state)
+            if state not in reached:
+                reached.add(state)
                 todo += self._ways[state] if self._sets[state] is None else ()
-        self._work.spend(_READ + len(found))
-        return frozenset(found)
+        self._work.spend(_READ + len(reached))
+        return frozenset(reached)
 
     def _state(self, chars: int | None, *ways: int) -> int:
         self._sets.append(chars)

@@ -43,10 +43,10 @@ def judge_mounts(plan: StackPlan, seen: Observation) -> None:
             if risk.level == REFUSED:
                 plan.refusals.append(_refused_option(spec, volume, risk))
             elif risk.level == RECORDED and risk.acceptance:
-                one = Accepted(spec.name, volume.name, volume.mount, planned.uuid, risk.option, risk.acceptance)
-                same = next((other for other in plan.accepted if other.key == one.key), one)  # drives may be at risk for different reasons
+                accepted = Accepted(spec.name, volume.name, volume.mount, planned.uuid, risk.option, risk.acceptance)
+                same = next((other for other in plan.accepted if other.key == accepted.key), accepted)  # drives may be at risk for different reasons
                 plan.accepted = [other for other in plan.accepted if other is not same]
-                plan.accepted.append(one._replace(serials=tuple(sorted({*same.serials, *(drive.serial for drive in risk.drives)}))))
+                plan.accepted.append(accepted._replace(serials=tuple(sorted({*same.serials, *(drive.serial for drive in risk.drives)}))))
 
 
 def _refused_option(spec: Stack, volume: Volume, risk: Risk) -> str:
@@ -66,28 +66,28 @@ def plan_mounts(plan: StackPlan, seen: Observation) -> None:
         if not volume.mount:
             _check_no_mount(plan, seen, volume, node)
             continue
-        wanted = _mount_point(spec, volume, planned.uuid, seen)
+        mount_point = _mount_point(spec, volume, planned.uuid, seen)
         _check_uuid(plan, seen, volume, node, planned.uuid)
         _check_mount(plan, seen, volume, node, planned.uuid)
-        changes = _mount_changes(seen, volume, node, wanted)
+        changes = _mount_changes(seen, volume, node, mount_point)
         if changes:
-            mounts.append(wanted._replace(changes=tuple(changes)))
+            mounts.append(mount_point._replace(changes=tuple(changes)))
     units = _units(spec)
     stale = {name: text for name, text in units.items() if seen.drop_ins.get(name, "").strip() != text.strip()}
     timer = any(volume.discard == "timer" and volume.mount for volume in spec.volumes) and not seen.timer_enabled
-    recorded = [one._replace(since="") for one in seen.accepted if one.stack == spec.name]
+    recorded = [risk._replace(since="") for risk in seen.accepted if risk.stack == spec.name]
     accepted = sorted(plan.accepted) != sorted(recorded)
     if mounts or stale or timer or accepted:
         words = ["%s: %s" % (mount.path, ", ".join(mount.changes)) for mount in mounts]
         words += ["drop-in %s" % name for name in stale] + (["fstrim.timer enabled"] if timer else [])
-        words += ["record that '%s' is accepted on %s [%s]" % (one.option, one.mount, one.acceptance) for one in plan.accepted if one not in recorded]
-        words += ["record that '%s' on %s is not accepted any more" % (one.option, one.mount) for one in recorded if one not in plan.accepted]
+        words += ["record that '%s' is accepted on %s [%s]" % (risk.option, risk.mount, risk.acceptance) for risk in plan.accepted if risk not in recorded]
+        words += ["record that '%s' on %s is not accepted any more" % (risk.option, risk.mount) for risk in recorded if risk not in plan.accepted]
         plan.steps.append(mount_step(mounts, stale, timer, [_accepted_of(plan)] if accepted else [], "mount " + "; ".join(words)))
 
 
 def _accepted_of(plan: StackPlan) -> dict[str, Any]:
     """The accepted risks of a stack as the record takes them: without the time, which is the record's."""
-    risks = [{key: value for key, value in one._asdict().items() if key not in ("stack", "since")} for one in plan.accepted]
+    risks = [{key: value for key, value in risk._asdict().items() if key not in ("stack", "since")} for risk in plan.accepted]
     return {"stack": plan.spec.name, "risks": [dict(risk, serials=list(risk["serials"])) for risk in risks]}
 
 
@@ -143,9 +143,9 @@ def _check_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Node 
             if path in seen.covers:
                 text = "volume '%s' is mounted on %s, and %s is mounted over it [covered]: what is written there does not reach the volume; unmount that"
                 plan.refuse(text, volume.name, path, seen.covers[path])
-            for found, wanted in volume.kind.options.wants_unmount(volume.mount_options, mount.options):
+            for now, specified in volume.kind.options.wants_unmount(volume.mount_options, mount.options):
                 hint = volume.kind.options.unmount_first % path
-                plan.refuse("volume '%s' is mounted on %s with %s; wanted %s; %s", volume.name, path, found, wanted, hint)
+                plan.refuse("volume '%s' is mounted on %s with %s; wanted %s; %s", volume.name, path, now, specified, hint)
     for entry in seen.fstab:
         if entry.target == path and entry.spec != "UUID=" + identifier:
             plan.refuse("fstab has %s for %s already; wanted UUID=%s; take that line out first", entry.spec, path, identifier)
@@ -189,32 +189,32 @@ def _way_to(plan: StackPlan, seen: Observation, path: str) -> tuple[list[Part], 
         if not path.startswith(other + "/") or (other in parts and parts[other].kind != "directory"):
             continue
         if other not in mounted:
-            parts = {part: found for part, found in parts.items() if part != other and not part.startswith(other + "/")}
-        found = parts.get(other, Part(other, "directory"))
-        parts[other] = found._replace(owner=seen.users.get(volume.owner, found.owner), mode=int(volume.mode, 8) if volume.mode else found.mode)
+            parts = {name: part for name, part in parts.items() if name != other and not name.startswith(other + "/")}
+        part = parts.get(other, Part(other, "directory"))
+        parts[other] = part._replace(owner=seen.users.get(volume.owner, part.owner), mode=int(volume.mode, 8) if volume.mode else part.mode)
     return sorted(parts.values(), key=lambda part: len(part.path)), set(parts) & {*mounted, *plan.host_mounts}
 
 
 def _check_no_mount(plan: StackPlan, seen: Observation, volume: Volume, node: Node | None) -> None:
-    """Tell of a mount and of a line of fstab that a volume still has when the spec has none any more. Nobody unmounts a database here."""
-    found = seen.filesystems.get(node.devno) if node else None
-    if not node or not found:
+    """Warn of a mount and of a line of fstab that a volume still has when the spec has none any more. Nothing is unmounted here."""
+    filesystem = seen.filesystems.get(node.devno) if node else None
+    if not node or not filesystem:
         return
     words = ["it is mounted on %s" % mount.target for mount in seen.mounts if mount.here and mount.devno == node.devno]
-    words += ["fstab mounts it on %s" % entry.target for entry in seen.fstab if entry.spec == "UUID=" + found.uuid]
+    words += ["fstab mounts it on %s" % entry.target for entry in seen.fstab if entry.spec == "UUID=" + filesystem.uuid]
     if words:
         text = "volume '%s' has no mount in the spec, and %s; that is left alone: unmount it and take the line out, or give the volume its mount"
         plan.warn(text, volume.name, ", ".join(words))
 
 
-def _mount_changes(seen: Observation, volume: Volume, node: Node | None, wanted: MountPoint) -> list[str]:
+def _mount_changes(seen: Observation, volume: Volume, node: Node | None, specified: MountPoint) -> list[str]:
     """What has to change so that the volume is in fstab, mounted, and its root directory as specified."""
     changes = []
     line = next((entry for entry in seen.fstab if entry.target == volume.mount), None)
     if line is None:
         changes.append("fstab line")
-    elif (line.fstype, set(line.options), line.passno) != (wanted.fstype, set(wanted.options.split(",")), wanted.passno):
-        changes.append("fstab options %s → %s" % (",".join(line.options), wanted.options))
+    elif (line.fstype, set(line.options), line.passno) != (specified.fstype, set(specified.options.split(",")), specified.passno):
+        changes.append("fstab options %s → %s" % (",".join(line.options), specified.options))
     live = next((mount for mount in seen.mounts if node and mount.here and (mount.devno, mount.target, mount.root) == (node.devno, volume.mount, "/")), None)
     if live is None:
         return [*changes, "mounted"]
@@ -223,9 +223,9 @@ def _mount_changes(seen: Observation, volume: Volume, node: Node | None, wanted:
         changes.append("remounted: %s" % ", ".join(["+" + option for option in missing] + ["-" + option for option in extra]))
     state = seen.directories.get(volume.mount)
     if state:
-        for word, found, asked in (("owner", state.owner, wanted.owner), ("group", state.group, wanted.group)):
-            if asked >= 0 and asked != found:
-                changes.append("%s %d → %d" % (word, found, asked))
+        for word, now, asked in (("owner", state.owner, specified.owner), ("group", state.group, specified.group)):
+            if asked >= 0 and asked != now:
+                changes.append("%s %d → %d" % (word, now, asked))
         if volume.mode and volume.mode != state.mode:
             changes.append("mode %s → %s" % (state.mode, volume.mode))
     return changes

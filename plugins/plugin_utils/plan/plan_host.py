@@ -30,7 +30,7 @@ Call = Callable[[str, Mapping[str, Any]], Any]
 
 
 class Failed(Exception):
-    """What stack_plan returns is known before the end; *result* is it."""
+    """Ends planning early: *result* is what stack_plan returns."""
 
     def __init__(self, result: dict[str, Any]) -> None:
         super().__init__(result.get("msg"))
@@ -40,15 +40,15 @@ class Failed(Exception):
 def plan_host(call: Call, arguments: Mapping[str, Any], check_mode: bool = False) -> dict[str, Any]:
     """What stack_plan returns. *call*: (module, its arguments) → what that module returns on the host; *arguments*: those of stack_plan.
 
-    What the host returns is data. A failure is told with what a failure may tell, and a success is a plan that was made here.
+    What the host returns is data. A failure is passed on with only those keys that a failure may have, and a success is a plan that was made here.
     """
     checked = ArgumentSpecValidator(dict(PLAN_OPTIONS)).validate(arguments)
     if checked.error_messages:
-        told = as_data(call("stack_plan", arguments), OF_A_FAILURE)  # it says so as every module does
+        answer = as_data(call("stack_plan", arguments), OF_A_FAILURE)  # the module itself reports wrong arguments, as every module does
         wrong = _of_wrong_type(arguments)
-        if wrong and not told.get("unreachable"):
+        if wrong and not answer.get("unreachable"):
             return failed_task(PlumblineError(wrong))
-        return told if told.get("failed") or told.get("unreachable") else failed_task(PlumblineError("; ".join(checked.error_messages)))
+        return answer if answer.get("failed") or answer.get("unreachable") else failed_task(PlumblineError("; ".join(checked.error_messages)))
     # Values of a task know where they come from. A plan is of plain ones, as a module gets them.
     params = plain(checked.validated_parameters)
     try:
@@ -61,11 +61,11 @@ def plan_host(call: Call, arguments: Mapping[str, Any], check_mode: bool = False
 
 def _of_wrong_type(arguments: Mapping[str, Any]) -> str:
     """What is wrong with a public variable that is not of its type, by the variable's own name; Ansible knows the option of the module."""
-    for name, wanted, words in (("stacks", list, "a list of stacks"), ("verify", Mapping, "a mapping"), ("health", Mapping, "a mapping")):
+    for name, expected, words in (("stacks", list, "a list of stacks"), ("verify", Mapping, "a mapping"), ("health", Mapping, "a mapping")):
         value = plain(arguments.get(name))
-        if value is not None and not isinstance(value, wanted):
+        if value is not None and not isinstance(value, expected):
             return f"plumbline_{name}: found {kind(value)}; wanted {words}"
-        for number, entry in enumerate(value or () if wanted is list else ()):
+        for number, entry in enumerate(value or () if expected is list else ()):
             if not isinstance(entry, Mapping):
                 return f"plumbline_{name}[{number}]: found {kind(entry)}; wanted a mapping with name, devices and volumes"
     return ""
@@ -87,18 +87,18 @@ class _Planner:
         try:
             self._read_spec()
         except PlumblineError:
-            self._ask({})  # a host that cannot be reached, or that no module can run on, is told first
+            self._ask({})  # a host that cannot be reached, or that no module can run on, is reported first
             raise
         back = self.run and self.params["fail_if"] in ("unfinished", "any")
         self.refused = "reading back was refused: " if back else NOTHING_WRITTEN
         result = self._leased(*self._read())
-        told = {"warnings": self.warnings} if self.warnings else {}
+        warned = {"warnings": self.warnings} if self.warnings else {}
         unfit = fault_of(self.params["fail_if"], result)
         if not unfit:
-            return {**told, **printable_result(result)}
+            return {**warned, **printable_result(result)}
         if result["lease"] and self._release():  # the caller gets no lease from a failure
             result["released"] = self.run
-        return {**told, **failed_task(unfit, report=result["report"], released=result["released"])}
+        return {**warned, **failed_task(unfit, report=result["report"], released=result["released"])}
 
     def _read_spec(self) -> None:
         check_variables(self.params["variables"])
@@ -109,11 +109,11 @@ class _Planner:
     def _call(self, module: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """What a module returns on the host, with its answer as the text that it is. Raises Failed if it failed."""
         result = self.call(module, arguments)
-        told = as_data(result)
-        if told.get("failed") or told.get("unreachable"):
-            raise Failed({**as_data(result, OF_A_FAILURE), **_holder(told.get("holder"))})
-        self.warnings += told.get("warnings", [])
-        return {**told, **({"answer": result["answer"]} if "answer" in result else {})}
+        answer = as_data(result)
+        if answer.get("failed") or answer.get("unreachable"):
+            raise Failed({**as_data(result, OF_A_FAILURE), **_holder(answer.get("holder"))})
+        self.warnings += answer.get("warnings", [])
+        return {**answer, **({"answer": result["answer"]} if "answer" in result else {})}
 
     def _ask(self, asked: Mapping[str, Any] | None) -> object:
         """Call stack_plan on the host, with these questions."""

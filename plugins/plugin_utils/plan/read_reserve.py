@@ -102,7 +102,7 @@ def _measured(raw: Any, load: Workload, where: str) -> ReserveGoal:
     for key in ("host", "time"):
         if not isinstance(entry.get(key, ""), str):
             raise PlumblineError("%s.%s: '%s' does not fit; wanted a text, as the role steady_state keeps it" % (where, key, entry[key]))
-    found = MeasuredReserve(
+    measured = MeasuredReserve(
         model=entry["model"].strip(),
         firmware=entry["firmware"].strip(),
         share=_number(entry["share"], 0, MOST_RESERVED, where + ".share"),
@@ -111,7 +111,7 @@ def _measured(raw: Any, load: Workload, where: str) -> ReserveGoal:
         day=one_line(entry.get("time", "")[:10]),
     )
     hidden = _number(entry.get("hidden", USUAL_HIDDEN), 0, 1, where + ".hidden")
-    return ReserveGoal(measured=found, hidden=hidden, hidden_is_known="hidden" in entry, workload=load)
+    return ReserveGoal(measured=measured, hidden=hidden, hidden_is_known="hidden" in entry, workload=load)
 
 
 def _share(raw: Any, where: str) -> float:

@@ -144,7 +144,7 @@ def _read_inode_share(raw: Any, where: str) -> int:
 
 
 def _read_size(entry: Mapping[str, Any], layout: str, count: int, where: str, kind: FilesystemKind) -> tuple[float, int]:
-    if not layout:  # which is told: what a size may be follows from it
+    if not layout:  # an error that is reported elsewhere: what a size may be follows from the layout
         return 0.0, 0
     if not LAYOUTS[layout].grouped:
         if entry.get("size", "100%") != "100%":

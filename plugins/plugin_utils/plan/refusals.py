@@ -47,5 +47,5 @@ def name_device(seen: Observation, devno: str) -> str:
     return device_label(seen.nodes[devno])
 
 
-def refuse_rebuild(plan: StackPlan, what: str, found: str, wanted: str) -> None:
-    plan.refuse("%s has %s; wanted %s; this can only be rebuilt, which is never done here", what, found, wanted)
+def refuse_rebuild(plan: StackPlan, what: str, has: str, specified: str) -> None:
+    plan.refuse("%s has %s; wanted %s; this can only be rebuilt, which is never done here", what, has, specified)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the goal of a reserve comes to on each device, and whether the reserve of what stands is enough. Pure.
+"""The reserve that a goal needs on each device, and whether the reserve of what stands is enough. Pure.
 
 Nothing that stands is ever partitioned again for it: there the goal is a finding.
 """
@@ -23,7 +23,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Res
 
 
 def wanted_reserve(goal: ReserveGoal, node: Node) -> WantedReserve:
-    """What a goal comes to on a device. Raises PlumblineError where no reserve gives it, or where it was measured on other drives."""
+    """The reserve that a goal needs on a device. Raises PlumblineError where no reserve gives it, or where it was measured on other drives."""
     hidden = "hidden space %s%.3g %%" % ("" if goal.hidden_is_known else "taken as ", 100 * goal.hidden)
     if goal.workload.random < 1:
         hidden = "%.3g %% of the writes at random places; %s" % (100 * goal.workload.random, hidden)
@@ -36,15 +36,15 @@ def wanted_reserve(goal: ReserveGoal, node: Node) -> WantedReserve:
         words = "%.1f measured" % counted if counted else _words(expected_amplification(share, goal.hidden, goal.workload))
         return _wanted(node, Reserve(share, counted), "as measured%s on this model and firmware; %s" % (goal.measured.by, hidden), words)
     if goal.years:
-        found = reserve_for_years(goal.years, goal.rated / node.size, goal.hidden, goal.workload)
+        reserve = reserve_for_years(goal.years, goal.rated / node.size, goal.hidden, goal.workload)
         text = "for %g years of %g drive writes a day, and %.4g TB rated; %s"
-        return _wanted(node, found, text % (goal.years, goal.workload.writes_per_day, goal.rated / 1e12, hidden), _words(found.amplification))
-    found = reserve_for_amplification(goal.wa, goal.hidden, goal.workload)
-    return _wanted(node, found, "for a write amplification of %s; %s" % (_figure(goal.wa), hidden), _words(found.amplification))
+        return _wanted(node, reserve, text % (goal.years, goal.workload.writes_per_day, goal.rated / 1e12, hidden), _words(reserve.amplification))
+    reserve = reserve_for_amplification(goal.wa, goal.hidden, goal.workload)
+    return _wanted(node, reserve, "for a write amplification of %s; %s" % (_figure(goal.wa), hidden), _words(reserve.amplification))
 
 
-def _wanted(node: Node, found: Reserve, why: str, amplification: str) -> WantedReserve:
-    return WantedReserve(found.share, reserved_bytes(node.size, {"percent": 100 * found.share}), why, amplification)
+def _wanted(node: Node, reserve: Reserve, why: str, amplification: str) -> WantedReserve:
+    return WantedReserve(reserve.share, reserved_bytes(node.size, {"percent": 100 * reserve.share}), why, amplification)
 
 
 def _figure(amplification: float) -> str:
@@ -57,7 +57,7 @@ def _words(amplification: float) -> str:
 
 
 def choose_reserves(plan: StackPlan, seen: Observation) -> None:
-    """What the goal comes to on each leg. Raises PlumblineError with all that speaks against it on devices that are still to be built on."""
+    """Set the reserve that the goal needs on each leg. Raises PlumblineError with all that speaks against it on devices that are still to be built on."""
     if plan.spec.goal is None:
         return
     faults = []
@@ -75,13 +75,13 @@ def choose_reserves(plan: StackPlan, seen: Observation) -> None:
 
 def _stands(plan: StackPlan, leg: Leg) -> bool:
     """Whether its length is no longer free: it has our partition, or has to be as long as that of another leg of its stripe."""
-    return leg.entry is not None or (plan.spec.laid.striped and any(one.entry for row in plan.rows if leg in row for one in row))
+    return leg.entry is not None or (plan.spec.laid.striped and any(other.entry for row in plan.rows if leg in row for other in row))
 
 
 def keep_standing(plan: StackPlan, seen: Observation) -> None:
     """What stands keeps its length, unless the stack grows, and a further leg of its row gets the same. Raises PlumblineError where it is too small.
 
-    A reserve that is stated and would be larger than the one that stands stays wanted: that is told with the partition.
+    A reserve that is stated and would be larger than the one that stands stays wanted: that is reported with the partition.
     """
     for row in plan.rows:
         lengths = [leg.entry.size for leg in row if leg.entry]
@@ -111,12 +111,12 @@ def _shrank(plan: StackPlan, seen: Observation, leg: Leg) -> bool:
 
 
 def judge_reserves(plan: StackPlan, seen: Observation) -> None:
-    """A note of what the goal came to, and a finding on each reserve that stands; equal devices share one."""
+    """A note of the reserve that the goal needs, and a finding on each reserve that stands; equal devices share one."""
     goal = plan.spec.goal
     if goal is None:
         return
     notes: dict[str, list[str]] = {}
-    found: dict[tuple[str, str, str], list[str]] = {}
+    standing: dict[tuple[str, str, str], list[str]] = {}
     for leg in plan.legs:
         node = seen.nodes[leg.devno]
         if not _stands(plan, leg):
@@ -128,16 +128,16 @@ def judge_reserves(plan: StackPlan, seen: Observation) -> None:
         has = "%.1f %%, write amplification %s" % (100 * share, _words(expected_amplification(share, goal.hidden, goal.workload)))
         if leg.wanted:
             level = INFO if left >= leg.wanted.kept else WARNING
-            wanted = "%s, write amplification %s" % (leg.wanted.text, leg.wanted.amplification)
+            expected = "%s, write amplification %s" % (leg.wanted.text, leg.wanted.amplification)
             leg.reserve_words = "%.1f %%; wanted %s" % (100 * share, leg.wanted.text)
         else:
-            level, has, wanted = WARNING, "%s; %s" % (has, leg.fault), "a goal that fits this drive"
+            level, has, expected = WARNING, "%s; %s" % (has, leg.fault), "a goal that fits this drive"
             leg.reserve_words = "%.1f %%" % (100 * share)
-        found.setdefault((level, has, wanted), []).append(node.name)
+        standing.setdefault((level, has, expected), []).append(node.name)
     plan.notes += ["%s: reserve %s on %s" % (plan.spec.name, words, ", ".join(names)) for words, names in notes.items()]
-    for (level, has, wanted), names in found.items():
+    for (level, has, expected), names in standing.items():
         left_alone = "; what stands is left as it is" if level == WARNING else ""
-        finding = Finding(level, "reserve", ", ".join(names), has, wanted + left_alone, "reserve")
+        finding = Finding(level, "reserve", ", ".join(names), has, expected + left_alone, "reserve")
         plan.findings.append(finding)
         plan.notes.append("%s: %s" % (plan.spec.name, finding.text))
         if level == WARNING:

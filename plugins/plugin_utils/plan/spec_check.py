@@ -68,8 +68,8 @@ def _check_shape(where: str, option: Mapping[str, Any], value: Any, faults: Faul
     """Mappings and lists where they belong, and no key in them that nobody knows. Ansible's own words for that have no nearest key."""
     if value is None and "." in where:  # a key without a value is one that is not given
         return
-    wanted, words = _KINDS.get(option["type"], (object, ""))
-    if not isinstance(value, wanted):
+    expected, words = _KINDS.get(option["type"], (object, ""))
+    if not isinstance(value, expected):
         faults.lines.append(f"{where}: found {kind(value)}; wanted {words}")
         return
     options = option.get("options", {})
@@ -91,21 +91,21 @@ def _validated(name: str, spec: Mapping[str, Any], values: Mapping[str, Any]) ->
         raise PlumblineError(f"{name}: a value in it is not of its type ({fault}); ansible-doc shows the types") from fault
     if done.error_messages:
         raise several("", [message if message.startswith(name) else f"{name}: {message}" for message in done.error_messages])
-    found: dict[str, Any] = done.validated_parameters
-    return found
+    validated: dict[str, Any] = done.validated_parameters
+    return validated
 
 
 @functools.lru_cache(maxsize=1)
 def _declared() -> dict[str, Any]:
     """Variable → its option, of the role that lists its keys; of any role where none does."""
-    found: dict[str, Any] = {}
+    declared: dict[str, Any] = {}
     for path in sorted(glob.glob(os.path.join(_ROLES, "*", "meta", "argument_specs.yml"))):
         with open(path, encoding="utf-8") as handle:
             options = yaml.safe_load(handle)["argument_specs"]["main"]["options"]
         for name, option in options.items():
-            if name not in found or "options" in option:
-                found[name] = option
-    return found
+            if name not in declared or "options" in option:
+                declared[name] = option
+    return declared
 
 
 def _of(name: str, spec: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -95,10 +95,10 @@ def _read_options(measure: str, raw: Any) -> dict[str, Any]:
 
 
 def _check_type(value: Any, argument: Mapping[str, Any], where: str) -> None:
-    wanted, words = _TYPES[argument["type"]]
-    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+    expected, words = _TYPES[argument["type"]]
+    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         raise PlumblineError("%s: found %s; wanted %s" % (where, kind(value), words))
     inner, words = _TYPES[argument.get("elements", "str")]
-    strange = [one for one in value if not isinstance(one, inner)] if isinstance(value, list) else []
+    strange = [element for element in value if not isinstance(element, inner)] if isinstance(value, list) else []
     if strange:
         raise PlumblineError("%s: found %s in it; wanted %s" % (where, kind(strange[0]), words))

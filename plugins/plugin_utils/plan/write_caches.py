@@ -34,7 +34,7 @@ def plan_caches(seen: Observation, wishes: Sequence[Wish]) -> tuple[dict[str, An
     """
     refusals: dict[str, list[str]] = {}
     devices: list[dict[str, Any]] = []
-    wanted = {wish.devno: wish.state for wish in wishes}
+    states = {wish.devno: wish.state for wish in wishes}
     for wish in wishes:
         node = seen.nodes[wish.devno]
         kept = seen.kept.get(node.identity.key)
@@ -47,7 +47,7 @@ def plan_caches(seen: Observation, wishes: Sequence[Wish]) -> tuple[dict[str, An
         if verdict.refusal:
             refusals.setdefault(wish.stack, []).append("%s: %s" % (device_label(node), verdict.refusal))
             continue
-        reason = sharing_reason(seen, wish.devno, wanted) if verdict.keepable else ""
+        reason = sharing_reason(seen, wish.devno, states) if verdict.keepable else ""
         reason = reason or endangers(seen, wish.devno, cache, wish.state, wish.accepted or wish.stated)
         if reason:
             refusals.setdefault(wish.stack, []).append(reason)

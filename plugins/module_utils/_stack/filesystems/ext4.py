@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Filesystem, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
@@ -163,10 +163,10 @@ class Ext4(FilesystemKind):
 
     def mark(self, at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
         raw = at(base + self.superblock[0], self.superblock[1])
-        found = self.parse(raw)
-        if not found or struct.unpack_from("<I", raw, 0x18)[0] > 6 or not found.blocks or not found.inodes:
+        filesystem = self.parse(raw)
+        if not filesystem or struct.unpack_from("<I", raw, 0x18)[0] > 6 or not filesystem.blocks or not filesystem.inodes:
             return None
-        return Signature(self.family, "filesystem", base + self.superblock[0] + 0x38, found.uuid, found.label)
+        return Signature(self.family, "filesystem", base + self.superblock[0] + 0x38, filesystem.uuid, filesystem.label)
 
     def copies(self, size: int) -> List[int]:
         """At the start of groups 1 and the powers of 3, 5 and 7 (sparse_super), in *size* bytes of 4 KiB blocks.
@@ -187,55 +187,52 @@ class Ext4(FilesystemKind):
     def shape(self, stride: int, stripe_width: int) -> Tuple[str, ...]:
         return "stride %d" % stride, "stripe_width %d" % stripe_width
 
-    def facts(self, found: Filesystem) -> Dict[str, Any]:
-        return {"block_size": found.block, "stride": found.stride, "stripe_width": found.stripe_width}
-
-    def changes(self, found: Filesystem, size: int) -> List[Change]:
+    def changes(self, filesystem: Filesystem, size: int) -> List[Change]:
         """Of ext2 and ext3, which have no extents, nothing is judged."""
-        if "extent" not in found.features:
+        if "extent" not in filesystem.features:
             return []
         changes = []
-        if not found.journal:
-            wanted = "a journal, which tune2fs -O has_journal makes while it is unmounted"
-            changes.append(Change("ext4_journal", True, "it has no journal: a crash can damage it", wanted))
-        if found.faulty:
-            wanted = "a check, by e2fsck -f while it is unmounted, and a look at the kernel's log"
-            changes.append(Change("ext4_errors", True, "the kernel has found errors in it", wanted))
-        return changes + [Change("ext4_cut_off" if bad else "ext4_smaller", bad, *words) for bad, *words in self.other_size(found, size)]
+        if not filesystem.journal:
+            remedy = "a journal, which tune2fs -O has_journal makes while it is unmounted"
+            changes.append(Change("ext4_journal", True, "it has no journal: a crash can damage it", remedy))
+        if filesystem.faulty:
+            remedy = "a check, by e2fsck -f while it is unmounted, and a look at the kernel's log"
+            changes.append(Change("ext4_errors", True, "the kernel has found errors in it", remedy))
+        return changes + [Change("ext4_cut_off" if bad else "ext4_smaller", bad, *words) for bad, *words in self.other_size(filesystem, size)]
 
-    def growth_limit(self, found: Filesystem) -> str:
-        if not found.growable:
+    def growth_limit(self, filesystem: Filesystem) -> str:
+        if not filesystem.growable:
             return "it has no blocks reserved for the table of its groups (resize_inode), and without these ext4 is not grown here while it is mounted"
-        if found.growable >= found.block << 32:
-            return "ext4 with blocks of %d grows to 2^32 blocks while it is mounted" % found.block
+        if filesystem.growable >= filesystem.block << 32:
+            return "ext4 with blocks of %d grows to 2^32 blocks while it is mounted" % filesystem.block
         return "by what it has reserved for the table of its groups (resize_inode); beyond that the kernel would convert it (meta_bg), for good"
 
     def grow_argv(self, device: str, mount: str, blocks: int) -> List[str]:
         return [self.grower, device, str(blocks)]
 
-    def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
+    def made_otherwise(self, filesystem: Filesystem, options: Sequence[str]) -> List[Change]:
         changes = []
-        if found.reserved:
-            text = "it keeps %s for root alone" % human(found.reserved * found.block)
+        if filesystem.reserved:
+            text = "it keeps %s for root alone" % human(filesystem.reserved * filesystem.block)
             changes.append(Change("ext4_reserved", False, text, "none, by tune2fs -m 0, which a mounted one takes as well"))
-        if found.errors and found.errors != "continue" and not any(option.startswith("errors=") for option in options):
-            text = "by its superblock the answer to an error is '%s'" % found.errors
-            wanted = "'continue' as it was made, by tune2fs -e continue, or errors=%s among the mount options" % found.errors
-            changes.append(Change("ext4_on_error", False, text, wanted))
+        if filesystem.errors and filesystem.errors != "continue" and not any(option.startswith("errors=") for option in options):
+            text = "by its superblock the answer to an error is '%s'" % filesystem.errors
+            remedy = "'continue' as it was made, by tune2fs -e continue, or errors=%s among the mount options" % filesystem.errors
+            changes.append(Change("ext4_on_error", False, text, remedy))
         return changes
 
-    def mounted_otherwise(self, found: Filesystem, live: Sequence[str]) -> List[Change]:
+    def mounted_otherwise(self, filesystem: Filesystem, live: Sequence[str]) -> List[Change]:
         """A mount that allocates by another stripe than its superblock says; *live* names the stripe in blocks, 0 for none.
 
         Without a mount option it is the stripe width, else the stride, whichever fits into a block group (fs/ext4/super.c, ext4_get_stripe_size()).
         """
         shown = next((option[len("stripe=") :] for option in live if option.startswith("stripe=")), "")
-        wanted = next((blocks for blocks in (found.stripe_width, found.stride) if 0 < blocks <= 8 * found.block), 0)
-        wanted = wanted if wanted > 1 else 0
-        if not shown.isdigit() or int(shown) == wanted:
+        stripe = next((blocks for blocks in (filesystem.stripe_width, filesystem.stride) if 0 < blocks <= 8 * filesystem.block), 0)
+        stripe = stripe if stripe > 1 else 0
+        if not shown.isdigit() or int(shown) == stripe:
             return []
-        text = "it is mounted with stripe=%s, and its superblock says %d" % (shown, wanted)
-        return [Change("ext4_stripe", False, text, "one stripe for both, by mount -o remount,stripe=%d" % wanted)]
+        text = "it is mounted with stripe=%s, and its superblock says %d" % (shown, stripe)
+        return [Change("ext4_stripe", False, text, "one stripe for both, by mount -o remount,stripe=%d" % stripe)]
 
 
 def _growth(raw: bytes, blocks: int) -> Tuple[int, int, int]:

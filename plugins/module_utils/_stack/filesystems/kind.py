@@ -108,7 +108,7 @@ class FilesystemKind:
         return None
 
     def birth_place(self, _raw: bytes) -> int:
-        """The byte at which stands when it was made, by its superblock, where that does not say it itself; -1 where it does."""
+        """The byte of the device at which the time of its making is kept, by its superblock; -1 where the superblock keeps it itself."""
         return -1
 
     def born(self, _raw: bytes) -> int:
@@ -147,17 +147,17 @@ class FilesystemKind:
         """How it allocates, each figure in words."""
         raise NotImplementedError
 
-    def facts(self, found: Filesystem) -> Dict[str, Any]:
+    def facts(self, filesystem: Filesystem) -> Dict[str, Any]:
         """What is returned of it."""
-        raise NotImplementedError
+        return {"block_size": filesystem.block, "stride": filesystem.stride, "stripe_width": filesystem.stripe_width}
 
-    def room(self, found: Filesystem, size: int) -> int:
+    def room(self, filesystem: Filesystem, size: int) -> int:
         """What it takes of a device of *size* bytes: a last group that is too small for its own tables is left out."""
-        size = size // found.block * found.block
-        rest = size % found.group if found.group else 0
-        return size - rest if rest < found.least_group else size
+        size = size // filesystem.block * filesystem.block
+        rest = size % filesystem.group if filesystem.group else 0
+        return size - rest if rest < filesystem.least_group else size
 
-    def growth_limit(self, found: Filesystem) -> str:
+    def growth_limit(self, filesystem: Filesystem) -> str:
         """Why it does not grow beyond what it is said to be growable to."""
         raise NotImplementedError
 
@@ -165,7 +165,7 @@ class FilesystemKind:
         """The command that makes a mounted one as large as *blocks* of its own."""
         raise NotImplementedError
 
-    def changes(self, found: Filesystem, size: int) -> List[Change]:
+    def changes(self, filesystem: Filesystem, size: int) -> List[Change]:
         """What is wrong with it on a device of *size* bytes, whoever made it."""
         raise NotImplementedError
 
@@ -173,22 +173,22 @@ class FilesystemKind:
         """What of it does not suit the flash below, beside its stripes."""
         return []
 
-    def other_size(self, found: Filesystem, size: int) -> List[Tuple[bool, str, str]]:
+    def other_size(self, filesystem: Filesystem, size: int) -> List[Tuple[bool, str, str]]:
         """For changes(): another size than that of its device, as (bad, found, wanted)."""
-        lacking = size - found.blocks * found.block
+        lacking = size - filesystem.blocks * filesystem.block
         if lacking < 0:
             text = "it is %s larger than what it stands on: its end is cut off"
-            wanted = "the whole device; write nothing, and bring back what is missing"
-            return [(True, text % human(-lacking), wanted)]
-        if self.room(found, size) - found.blocks * found.block < MIB:
+            remedy = "the whole device; write nothing, and bring back what is missing"
+            return [(True, text % human(-lacking), remedy)]
+        if self.room(filesystem, size) - filesystem.blocks * filesystem.block < MIB:
             return []
         text = "it is %s smaller than what it stands on"
         return [(False, text % human(lacking), "all of it, by %s, which a mounted one takes as well" % self.grower)]
 
-    def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
+    def made_otherwise(self, filesystem: Filesystem, options: Sequence[str]) -> List[Change]:
         """What somebody changed since we made it. *options*: those that it is to be mounted with."""
         raise NotImplementedError
 
-    def mounted_otherwise(self, found: Filesystem, live: Sequence[str]) -> List[Change]:
+    def mounted_otherwise(self, filesystem: Filesystem, live: Sequence[str]) -> List[Change]:
         """How its mount differs from what it says itself. *live*: all options in force."""
         raise NotImplementedError

@@ -41,9 +41,9 @@ def parse_any(raw: bytes) -> Optional[Filesystem]:
     """The superblock in the first bytes of a device, whatever its kind."""
     for kind in FILESYSTEMS.values():
         at, length = kind.superblock
-        found = kind.parse(raw[at : at + length])
-        if found:
-            return found
+        filesystem = kind.parse(raw[at : at + length])
+        if filesystem:
+            return filesystem
     return None
 
 

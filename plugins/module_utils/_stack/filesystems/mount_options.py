@@ -61,7 +61,7 @@ class MountOptions(NamedTuple):
     how an option with any number begins → what takes it back. *brings*: an option → those that the kernel adds because of it. *uncertain*: how options
     begin of which a line of fstab alone does not tell what is shown. *modes*: options of which one always holds, the default first. *by_no_remount*:
     options beside these that no remount changes; one with a value by how it begins, "name=". *examples*, *needs*: for a trial of each option, a value of
-    it and what it cannot do without. *defaults*: what is shown for one of *by_no_remount* that nobody asked for; empty where that cannot be told.
+    it and what it cannot do without. *defaults*: what is shown for one of *by_no_remount* that nobody asked for; empty where that is not known.
     """
 
     filesystem: str
@@ -86,9 +86,9 @@ class MountOptions(NamedTuple):
 
     @property
     def unmount_first(self) -> str:
-        """Follows what is live and what is wanted, with the mount point.
+        """The end of a message about an option that no remount changes; it takes the mount point.
 
-        fstab stays with what is live, so that no reboot changes behind anybody's back what a run could not.
+        fstab keeps the live option, so that no reboot changes unnoticed what a run could not.
         """
         text = " changes this by no remount, so neither the mount nor fstab was changed; stop what uses it, umount %s, and run again"
         return self.filesystem + text
@@ -130,17 +130,17 @@ class MountOptions(NamedTuple):
         valued = ["%s=%s" % (name, self.examples.get(name, "1")) for name in self.values if name not in _CONTEXTS]
         return sorted([*(self.needs.get(flag, flag) for flag in self.flags), *valued])
 
-    def drift(self, wanted: Sequence[str], live: Sequence[str]) -> Tuple[List[str], List[str]]:
+    def drift(self, specified: Sequence[str], live: Sequence[str]) -> Tuple[List[str], List[str]]:
         """Options that a live mount lacks, and those that it has unasked, as the kernel writes them."""
         silent = ("x-", *self.silent_starts)
-        shown = [self.shown.get(option, option) for option in wanted if option not in self.silent and not option.lower().startswith(silent)]
+        shown = [self.shown.get(option, option) for option in specified if option not in self.silent and not option.lower().startswith(silent)]
         missing = [option for option in shown if option not in live]
         extra = [option for option in live if (option in self.opposites or self._number(option)) and option not in shown]
         for start in {self._number(option) for option in shown} - {""}:  # another number takes the place of the one that is there
             extra = [option for option in extra if not option.startswith(start)]
         brought = {other for option in shown for other in self.brings.get(option, ())}
         extra = [option for option in extra if option not in brought]
-        if "strictatime" in wanted and "relatime" in live:
+        if "strictatime" in specified and "relatime" in live:
             extra.append("relatime")
         return missing, extra
 
@@ -153,18 +153,18 @@ class MountOptions(NamedTuple):
         words = {"relatime": "strictatime", **self.opposites}
         return [word for word in (self.numbers.get(self._number(option)) or words.get(option, "") for option in extra) if word]
 
-    def wants_unmount(self, wanted: Sequence[str], live: Sequence[str]) -> List[Tuple[str, str]]:
-        """(live, wanted) of each option that differs and that no remount changes."""
-        found = []
+    def wants_unmount(self, specified: Sequence[str], live: Sequence[str]) -> List[Tuple[str, str]]:
+        """(live, specified) of each option that differs and that no remount changes."""
+        differing = []
         if self.modes:
-            mode = [next((option for option in reversed(options) if option in self.modes), self.modes[0]) for options in (live, wanted)]
-            found = [(mode[0], mode[1])] if mode[0] != mode[1] else []
+            mode = [next((option for option in reversed(options) if option in self.modes), self.modes[0]) for options in (live, specified)]
+            differing = [(mode[0], mode[1])] if mode[0] != mode[1] else []
         for option in self.by_no_remount:
             without = self.defaults.get(option, "no " + option.rstrip("="))
-            words = [next((one for one in reversed(options) if _is(one, option)), without) for options in (live, wanted)]
+            words = [next((word for word in reversed(options) if _is(word, option)), without) for options in (live, specified)]
             if words[0] != words[1] and all(words):
-                found.append((words[0], words[1]))
-        return found
+                differing.append((words[0], words[1]))
+        return differing
 
     def fstab_drift(self, line: Sequence[str], live: Sequence[str]) -> Tuple[List[str], List[str]]:
         """As drift(), for a line of fstab that anybody may have written: only options of which it is certain how the kernel shows them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from math import gcd
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import xfs_superblock
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import UNFINISHED, Filesystem, Signature
@@ -128,12 +128,12 @@ class Xfs(FilesystemKind):
 
     def copy(self, raw: bytes) -> Optional[Filesystem]:
         """A superblock, the primary one or a copy: a copy says that mkfs is at work, until the filesystem grows."""
-        found = xfs_superblock.fields_of(raw)
-        if not found:
+        fields = xfs_superblock.fields_of(raw)
+        if not fields:
             return None
-        block, blocks, group, unit, width = (found[key] for key in ("block", "blocks", "group", "unit", "width"))
-        features = [name for bit, name in sorted(_INCOMPAT.items()) if found["incompat"] & bit]
-        features += [name for bit, name in sorted(_RO_COMPAT.items()) if found["ro_compat"] & bit]
+        block, blocks, group, unit, width = (fields[key] for key in ("block", "blocks", "group", "unit", "width"))
+        features = [name for bit, name in sorted(_INCOMPAT.items()) if fields["incompat"] & bit]
+        features += [name for bit, name in sorted(_RO_COMPAT.items()) if fields["ro_compat"] & bit]
         return Filesystem(
             kind=self.name,
             family=self.family,
@@ -145,11 +145,11 @@ class Xfs(FilesystemKind):
             stripe_width=width,
             inodes=struct.unpack_from(">Q", raw, 128)[0],
             features=tuple(features),
-            faulty=bool(found["incompat"] & xfs_superblock.NEEDS_REPAIR),
+            faulty=bool(fields["incompat"] & xfs_superblock.NEEDS_REPAIR),
             growable=EIB // (group * block) * group * block,
             group=group * block,
             least_group=_LEAST_AG,
-            log_unit=found["log_unit"] if found["log_unit"] > 1 else 0,
+            log_unit=fields["log_unit"] if fields["log_unit"] > 1 else 0,
         )
 
     def birth_place(self, raw: bytes) -> int:
@@ -161,9 +161,9 @@ class Xfs(FilesystemKind):
     def is_of_whole(self, raw: bytes) -> bool:
         return xfs_superblock.has_root(raw)
 
-    def later_copies(self, found: Filesystem) -> List[int]:
-        count = -(-found.blocks * found.block // found.group)
-        return sorted({number * found.group for number in (count - 1, count // 2 - 1, count // 2) if number > 0})
+    def later_copies(self, filesystem: Filesystem) -> List[int]:
+        count = -(-filesystem.blocks * filesystem.block // filesystem.group)
+        return sorted({number * filesystem.group for number in (count - 1, count // 2 - 1, count // 2) if number > 0})
 
     def unfinished(self, raw: bytes) -> Optional[Signature]:
         if not xfs_superblock.was_cut_off(raw):
@@ -219,33 +219,30 @@ class Xfs(FilesystemKind):
     def shape(self, stride: int, stripe_width: int) -> Tuple[str, ...]:
         return "sunit %d" % stride, "swidth %d" % stripe_width
 
-    def facts(self, found: Filesystem) -> Dict[str, Any]:
-        return {"block_size": found.block, "stride": found.stride, "stripe_width": found.stripe_width}
-
-    def growth_limit(self, found: Filesystem) -> str:
+    def growth_limit(self, filesystem: Filesystem) -> str:
         return "XFS is grown to 1 EiB at most here"
 
     def grow_argv(self, device: str, mount: str, blocks: int) -> List[str]:
         return [self.grower, "-D", str(blocks), mount]
 
-    def changes(self, found: Filesystem, size: int) -> List[Change]:
+    def changes(self, filesystem: Filesystem, size: int) -> List[Change]:
         changes = []
-        if found.faulty:
-            wanted = "a check, by xfs_repair while it is unmounted, and a look at the kernel's log"
-            changes.append(Change("xfs_errors", True, "it says itself that it needs a repair", wanted))
-        return changes + [Change("xfs_cut_off" if bad else "xfs_smaller", bad, *words) for bad, *words in self.other_size(found, size)]
+        if filesystem.faulty:
+            remedy = "a check, by xfs_repair while it is unmounted, and a look at the kernel's log"
+            changes.append(Change("xfs_errors", True, "it says itself that it needs a repair", remedy))
+        return changes + [Change("xfs_cut_off" if bad else "xfs_smaller", bad, *words) for bad, *words in self.other_size(filesystem, size)]
 
-    def grain_changes(self, found: Filesystem, grain: int) -> List[Change]:
-        if found.log_unit <= self.log_unit(grain):
+    def grain_changes(self, filesystem: Filesystem, grain: int) -> List[Change]:
+        if filesystem.log_unit <= self.log_unit(grain):
             return []
         text = "its log has a stripe unit of %s: each commit writes that much to it, however small it is"
-        wanted = "%s, which is what the flash asks for; mkfs.xfs sets it (-l su=), and nothing changes it later"
-        return [Change("xfs_log_unit", False, text % human(found.log_unit), wanted % human(self.log_unit(grain)))]
+        remedy = "%s, which is what the flash asks for; mkfs.xfs sets it (-l su=), and nothing changes it later"
+        return [Change("xfs_log_unit", False, text % human(filesystem.log_unit), remedy % human(self.log_unit(grain)))]
 
-    def made_otherwise(self, found: Filesystem, options: Sequence[str]) -> List[Change]:
+    def made_otherwise(self, filesystem: Filesystem, options: Sequence[str]) -> List[Change]:
         return []
 
-    def mounted_otherwise(self, found: Filesystem, live: Sequence[str]) -> List[Change]:
+    def mounted_otherwise(self, filesystem: Filesystem, live: Sequence[str]) -> List[Change]:
         """A mount that allocates by other stripes than its superblock says. The kernel shows them in sectors of 512 bytes, and none where there are none."""
         if SHUT_DOWN in live:
             text = "the kernel has shut it down after an error: everything on it fails, and the mount looks as before"
@@ -254,10 +251,10 @@ class Xfs(FilesystemKind):
         if "inode64" not in live and "inode32" not in live:  # not the options of a mounted XFS
             return []
         shown = [next((option[len(word) :] for option in live if option.startswith(word)), "0") for word in ("sunit=", "swidth=")]
-        wanted = [str(blocks * found.block // 512) for blocks in (found.stride, found.stripe_width)]
-        if shown == wanted:
+        stripes = [str(blocks * filesystem.block // 512) for blocks in (filesystem.stride, filesystem.stripe_width)]
+        if shown == stripes:
             return []
-        text = "it is mounted with sunit=%s,swidth=%s, and its superblock says %s and %s" % (*shown, *wanted)
+        text = "it is mounted with sunit=%s,swidth=%s, and its superblock says %s and %s" % (*shown, *stripes)
         return [Change("xfs_noalign", False, text, "a mount without noalign, sunit and swidth: unmount it, and mount it again")]
 
 
@@ -289,9 +286,9 @@ def _ag_blocks(blocks: int, stride: int, legs: int) -> int:
     """
     count = _count(blocks, legs)
     while True:
-        found = _coprime(max(-(-blocks // (count * stride)), 1), legs) * stride
-        if found * Xfs.block <= _MOST_AG or found == stride:
-            return found
+        group_blocks = _coprime(max(-(-blocks // (count * stride)), 1), legs) * stride
+        if group_blocks * Xfs.block <= _MOST_AG or group_blocks == stride:
+            return group_blocks
         count += 1
 
 

@@ -16,38 +16,38 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading impor
 
 def grow_filesystem(run: Runner, seen: Observation, step: Mapping[str, Any], look: Callable[[], Observation], check: bool) -> None:
     """Let its own tool grow it to the bytes of the step, and read its superblock back. Raises PlumblineError."""
-    what, wanted = "the filesystem on %s" % step["device"], step["size_bytes"]
+    what, size = "the filesystem on %s" % step["device"], step["size_bytes"]
     devno = _device_of(seen, step)  # a snapshot of the volume, or a copy of it, has the same UUID
     if devno not in seen.filesystems or seen.filesystems[devno].uuid != step["uuid"] or step["fstype"] not in FILESYSTEMS:
         raise PlumblineError("%s is not the one that was planned (UUID %s); nothing was changed; run again" % (what, step["uuid"]))
-    found, node, kind = seen.filesystems[devno], seen.nodes[devno], FILESYSTEMS[step["fstype"]]
+    before, node, kind = seen.filesystems[devno], seen.nodes[devno], FILESYSTEMS[step["fstype"]]
     mounts = [mount for mount in seen.mounted(devno) if mount.here and "rw" in mount.options]
     faults = {
-        "it is a %s" % found.kind: found.kind != kind.name,
-        "it has %d bytes, planned were %d" % (found.blocks * found.block, step["from_bytes"]): found.blocks * found.block != step["from_bytes"],
-        "its device has %d bytes" % node.size: node.size < wanted,
-        kind.growth_limit(found): wanted > found.growable,
+        "it is a %s" % before.kind: before.kind != kind.name,
+        "it has %d bytes, planned were %d" % (before.blocks * before.block, step["from_bytes"]): before.blocks * before.block != step["from_bytes"],
+        "its device has %d bytes" % node.size: node.size < size,
+        kind.growth_limit(before): size > before.growable,
         "it is not mounted, or not for writing": not mounts,
-        _STALE % node.path: _is_stale(kind, found, node.name),
+        _STALE % node.path: _is_stale(kind, before, node.name),
     }
     for text in [text for text, wrong in faults.items() if wrong]:
-        raise PlumblineError("%s is not grown to %d bytes: %s; nothing was changed; run again" % (what, wanted, text))
+        raise PlumblineError("%s is not grown to %d bytes: %s; nothing was changed; run again" % (what, size, text))
     if check:
         return
     if kind.copies_by_size:
-        keep_begun.add_group(found.group)
-    must_succeed(run(kind.grow_argv(node.path, mounts[0].target, wanted // found.block)), "%s could not be grown" % what)
+        keep_begun.add_group(before.group)
+    must_succeed(run(kind.grow_argv(node.path, mounts[0].target, size // before.block)), "%s could not be grown" % what)
     # What is committed to the journal, and then the superblock in its place: a mount takes from there how many groups there are, and replays the journal later.
     for argv in (["sync", "--file-system", mounts[0].target], ["sync", node.path]):
         must_succeed(run(argv), "%s could not be synchronised" % what)
     after = look().filesystems.get(devno)
     settled = time.monotonic() + kind.settles
-    while after and after.blocks * after.block != wanted and time.monotonic() < settled:
+    while after and after.blocks * after.block != size and time.monotonic() < settled:
         time.sleep(2)
         after = look().filesystems.get(devno)
-    if not after or after.blocks * after.block != wanted or (after.stride, after.stripe_width) != (found.stride, found.stripe_width):
+    if not after or after.blocks * after.block != size or (after.stride, after.stripe_width) != (before.stride, before.stripe_width):
         had = "%d bytes" % (after.blocks * after.block) if after else "no superblock"
-        raise PlumblineError("%s has %s after it was grown; wanted %d bytes, and its stripes as they were" % (what, had, wanted))
+        raise PlumblineError("%s has %s after it was grown; wanted %d bytes, and its stripes as they were" % (what, had, size))
 
 
 _STALE = (
@@ -56,16 +56,16 @@ _STALE = (
 )
 
 
-def _is_stale(kind: FilesystemKind, found: Filesystem, name: str) -> bool:
+def _is_stale(kind: FilesystemKind, filesystem: Filesystem, name: str) -> bool:
     """Whether a mount has another number of groups than its superblock says by now. False where the kernel does not tell."""
-    if not kind.groups_file or not found.group:
+    if not kind.groups_file or not filesystem.group:
         return False
     try:
         with open(kind.groups_file % name, encoding="ascii", errors="replace") as handle:
             counted = sum(1 for _line in handle) - 1
     except OSError:
         return False
-    return counted > 0 and counted != -(-found.blocks * found.block // found.group)
+    return counted > 0 and counted != -(-filesystem.blocks * filesystem.block // filesystem.group)
 
 
 def _device_of(seen: Observation, step: Mapping[str, Any]) -> str:

@@ -44,18 +44,18 @@ def grow_partitions(run: Runner, seen: Observation, disks: Sequence[Mapping[str,
         _prove(seen, growing)
         if check:
             return []
-        for one in growing:  # of all disks, before the first of them is written to
-            backups += keep_backups.keep_device(run, seen, one.node.devno)
-        for one in growing:
+        for growth in growing:  # of all disks, before the first of them is written to
+            backups += keep_backups.keep_device(run, seen, growth.node.devno)
+        for growth in growing:
             try:
-                _write(one)
+                _write(growth)
             except OSError as fault:
                 text = "%s: its partition table could not be written: %s; run again: what is there of it is carried on"
-                raise PlumblineError(text % (device_label(one.node), fault.strerror or fault)) from fault
+                raise PlumblineError(text % (device_label(growth.node), fault.strerror or fault)) from fault
     if os.path.exists("/run/udev/control"):  # it looks at a disk that was open for writing when that is closed
         run(["udevadm", "settle", "--timeout=%d" % _SETTLE_SECONDS])
-    for one in growing:
-        _read_back(one)
+    for growth in growing:
+        _read_back(growth)
     return backups
 
 
@@ -78,9 +78,9 @@ def restore_tables(run: Runner, seen: Observation, disks: Sequence[Mapping[str, 
         node = seen.nodes[seen.paths[disk["device"]]]
         must_succeed(run([seen.tools["sfdisk"], "--relocate", "gpt-bak-std", node.path]), "%s: its first table could not be written" % device_label(node))
         run(["udevadm", "settle", "--timeout=%d" % _SETTLE_SECONDS])
-        found, old = read_table(node), seen.tables[node.devno]
-        if not found or not old or found.fault or found.backup or found.entries != old.spare:
-            raise PlumblineError("%s: its table is not as its backup was: %s" % (device_label(node), found))
+        new, old = read_table(node), seen.tables[node.devno]
+        if not new or not old or new.fault or new.backup or new.entries != old.spare:
+            raise PlumblineError("%s: its table is not as its backup was: %s" % (device_label(node), new))
     return backups
 
 
@@ -90,8 +90,8 @@ def _hold(held: contextlib.ExitStack, seen: Observation, disk: Mapping[str, Any]
     fd = held.enter_context(_opened(disk["device"], check))
     check_held(fd, node)
     table = seen.tables[node.devno]
-    entry = next(one for one in table.entries if one.guid == disk["guid"]) if table else None
-    part = next((one for one in seen.nodes.values() if one.parent == node.devno and entry and one.number == entry.number), None)
+    entry = next(entry for entry in table.entries if entry.guid == disk["guid"]) if table else None
+    part = next((child for child in seen.nodes.values() if child.parent == node.devno and entry and child.number == entry.number), None)
     if entry is None or part is None:
         raise PlumblineError("%s: the kernel does not show its partition; run again" % device_label(node))
     end, sector = disk["start_bytes"] + disk["length_bytes"], node.limits.logical
@@ -134,20 +134,20 @@ def _reads_ones(seen: Observation, node: Node) -> bool:
 
 def _prove(seen: Observation, growing: Sequence[_Growing]) -> None:
     """What the partitions take in holds nothing, but for backups of the table, which are known and go. Raises PlumblineError."""
-    todo = [(one, piece) for one in growing for piece in _taken_in(seen, one)]
+    todo = [(growth, piece) for growth in growing for piece in _taken_in(seen, growth)]
     reasons: List[str] = []
     while todo and not reasons:
-        jobs = [_job(seen, one, piece) for one, piece in todo]
+        jobs = [_job(seen, growth, piece) for growth, piece in todo]
         again = []
-        for (one, (start, stop)), proof in zip(todo, read_blank_proof.prove_all(jobs)):
+        for (growth, (start, stop)), proof in zip(todo, read_blank_proof.prove_all(jobs)):
             first, last = (0, 0)
             if proof.data_at >= 0 and not proof.unread:
-                first, last = backup_at(_reader(one.fd), one.node.size, one.node.limits.logical, proof.data_at)
+                first, last = backup_at(_reader(growth.fd), growth.node.size, growth.node.limits.logical, proof.data_at)
             if last:  # it was left behind by a tool that moved the backup
-                one.writes.insert(0, TableWrite("zeros over a backup that was left", first, bytes(last - first)))
-                again += [(one, piece) for piece in ((start, first), (last, stop)) if piece[0] < piece[1]]
+                growth.writes.insert(0, TableWrite("zeros over a backup that was left", first, bytes(last - first)))
+                again += [(growth, piece) for piece in ((start, first), (last, stop)) if piece[0] < piece[1]]
                 continue
-            who = device_label(one.node)
+            who = device_label(growth.node)
             reasons += ["%s: what its partition would take in holds %s [data]" % (who, fault) for fault in proof.data]
             reasons += ["%s: what its partition would take in: %s [unreadable]" % (who, fault) for fault in proof.unread]
         todo = again
@@ -155,38 +155,38 @@ def _prove(seen: Observation, growing: Sequence[_Growing]) -> None:
         raise PlumblineError("refused at the write: a disk has something behind its partition; look at it, nothing was written", reasons)
 
 
-def _taken_in(seen: Observation, one: _Growing) -> List[Tuple[int, int]]:
+def _taken_in(seen: Observation, growth: _Growing) -> List[Tuple[int, int]]:
     """From which byte to which a partition takes in what is not known to be ours, without the backup that the disk has outgrown."""
-    begin = one.entry.start + max(one.entry.size, known_bytes(seen, one.part.devno))
-    end = one.disk["start_bytes"] + one.disk["length_bytes"]
-    first, last = old_backup(_reader(one.fd), one.node.size, one.node.limits.logical)
+    begin = growth.entry.start + max(growth.entry.size, known_bytes(seen, growth.part.devno))
+    end = growth.disk["start_bytes"] + growth.disk["length_bytes"]
+    first, last = old_backup(_reader(growth.fd), growth.node.size, growth.node.limits.logical)
     pieces = [(begin, min(first, end)), (max(last, begin), end)] if last else [(begin, end)]
     return [piece for piece in pieces if piece[0] < piece[1]]
 
 
-def _job(seen: Observation, one: _Growing, piece: Tuple[int, int]) -> Dict[str, Any]:
+def _job(seen: Observation, growth: _Growing, piece: Tuple[int, int]) -> Dict[str, Any]:
     """What read_blank_proof.prove_all() is asked of a piece of a disk that we hold."""
-    more = {"full": one.disk["full_proof"], "ones_are_blank": _reads_ones(seen, one.node), "fd": one.fd}
-    return {"path": one.disk["device"], "offset": piece[0], "size": piece[1] - piece[0], **more}
+    more = {"full": growth.disk["full_proof"], "ones_are_blank": _reads_ones(seen, growth.node), "fd": growth.fd}
+    return {"path": growth.disk["device"], "offset": piece[0], "size": piece[1] - piece[0], **more}
 
 
-def _write(one: _Growing) -> None:
-    for write in one.writes:
-        if block_device.read_at(one.fd, write.at, len(write.data)) != write.data:
-            block_device.write_at(one.fd, write.at, write.data)
-    block_device.resize_partition(one.fd, one.entry.number, one.disk["start_bytes"], one.disk["length_bytes"])
+def _write(growth: _Growing) -> None:
+    for write in growth.writes:
+        if block_device.read_at(growth.fd, write.at, len(write.data)) != write.data:
+            block_device.write_at(growth.fd, write.at, write.data)
+    block_device.resize_partition(growth.fd, growth.entry.number, growth.disk["start_bytes"], growth.disk["length_bytes"])
 
 
-def _read_back(one: _Growing) -> None:
-    """The kernel and both copies of the table say what was asked for."""
-    length = one.disk["length_bytes"]
-    shown = int(read_sysfs.read_text("/sys/class/block/%s/size" % one.part.name) or 0) * 512
+def _read_back(growth: _Growing) -> None:
+    """Check that the kernel and both copies of the table have the specified length. Raises PlumblineError."""
+    length = growth.disk["length_bytes"]
+    shown = int(read_sysfs.read_text("/sys/class/block/%s/size" % growth.part.name) or 0) * 512
     try:
-        table = read_table(one.node)
+        table = read_table(growth.node)
     except OSError as fault:
-        raise PlumblineError("%s: its table is written, and cannot be read back: %s" % (device_label(one.node), fault.strerror or fault)) from fault
-    kept = [entry.size for entry in table.entries if entry.guid == one.disk["guid"]] if table else []
-    whole = one.node.size // one.node.limits.logical * one.node.limits.logical
+        raise PlumblineError("%s: its table is written, and cannot be read back: %s" % (device_label(growth.node), fault.strerror or fault)) from fault
+    kept = [entry.size for entry in table.entries if entry.guid == growth.disk["guid"]] if table else []
+    whole = growth.node.size // growth.node.limits.logical * growth.node.limits.logical
     if shown != length or kept != [length] or not table or table.fault or table.backup or table.made_for != whole:
         text = "%s: wanted a partition of %d bytes; the kernel shows %d, and the table %s; its backup: %s"
-        raise PlumblineError(text % (device_label(one.node), length, shown, kept, (table.backup if table else "") or "sound"))
+        raise PlumblineError(text % (device_label(growth.node), length, shown, kept, (table.backup if table else "") or "sound"))

@@ -95,18 +95,18 @@ def _freeze(path: str, parent: int) -> List[str]:
     except OSError as fault:
         raise PlumblineError("mount point %s is no directory: %s" % (path, fault.strerror or fault)) from fault
     try:
-        found, above = os.fstat(fd), os.fstat(parent)
-        movable = owner_fault(path, found.st_uid, Part(os.path.dirname(path), "directory", above.st_uid, stat.S_IMODE(above.st_mode)), (0, os.geteuid()))
+        status, above = os.fstat(fd), os.fstat(parent)
+        movable = owner_fault(path, status.st_uid, Part(os.path.dirname(path), "directory", above.st_uid, stat.S_IMODE(above.st_mode)), (0, os.geteuid()))
         if movable:
             raise PlumblineError("mount point %s is not safe: %s" % (path, movable))
-        if found.st_dev != above.st_dev:
+        if status.st_dev != above.st_dev:
             raise PlumblineError("mount point %s is on another filesystem than its parent: something was mounted there since the plan; run again" % path)
         _check_empty(path, fd)
         frozen = ask_file.is_immutable(fd)
         warnings = [] if frozen else _set_immutable(path, fd)
         try:
             _check_empty(path, fd)
-            _check_name(path, name, parent, found)
+            _check_name(path, name, parent, status)
         except PlumblineError:
             if not frozen and not warnings:
                 with contextlib.suppress(OSError):  # nothing was set on a filesystem that is mounted read-only

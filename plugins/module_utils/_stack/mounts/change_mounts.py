@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The mounts of a host, with their lines of fstab, drop-ins and systemd's view of them, brought to what is asked. I/O.
+"""The mounts of a host, with their lines of fstab, drop-ins and systemd's view of them, brought to the desired state. I/O.
 
 fstab is replaced in one step (write beside it, fsync, rename, fsync of the directory), so that at every
 instant it is the old file or the new one; a host that loses power half way through still boots.
@@ -53,7 +53,7 @@ def check_mounts(mounts: Sequence[Mapping[str, Any]], drop_ins: Mapping[str, str
 
 
 def _replace(path: str, text: str) -> None:
-    """replace_file(), told in one line where it fails: what is there now, and what to look at."""
+    """replace_file(), with one line as its error where it fails: what is there now, and what to look at."""
     try:
         replace_file(path, text)
     except OSError as fault:
@@ -80,7 +80,7 @@ def apply_mounts(
     check: bool,
     accepted: Sequence[Mapping[str, Any]] = (),
 ) -> Applied:
-    """Bring fstab, mount points, drop-ins and mounts to what is asked, and keep a record of what was *accepted*, by stack.
+    """Bring fstab, mount points, drop-ins and mounts to the desired state, and keep a record of what was *accepted*, by stack.
 
     With *check* only fstab is compared. Raises PlumblineError where a mount point is not what was planned, or mount fails. What is
     mounted is remounted before its line of fstab is touched, so that the two never say different things of it because of us: where the
@@ -103,14 +103,14 @@ def apply_mounts(
     changed |= remounted
     mounts = [mount for mount in mounts if mount["path"] not in faults]
     after = edit_fstab(before, mounts)
-    told = before != after
-    if told:
+    reload = before != after
+    if reload:
         if _read_file(_FSTAB) != before:
             raise PlumblineError("%s was changed by somebody else meanwhile; it is left as it is now; run again" % _FSTAB)
         _replace(_FSTAB, after)
     _write_drop_ins(stale)
-    told = told or bool(stale) or _unread([mount["path"] for mount in mounts if mount["path"] not in live], drop_ins)
-    finish = _tell_systemd(run, start, told, enable_timer)
+    reload = reload or bool(stale) or _unread([mount["path"] for mount in mounts if mount["path"] not in live], drop_ins)
+    finish = _tell_systemd(run, start, reload, enable_timer)
     try:
         if any(os.path.exists(os.path.join(_GENERATED, unit_name(mount["path"]))) for mount in mounts):
             finish()  # a unit of an older line may be bound to a device that is gone: systemd would unmount at once what is mounted now
@@ -122,13 +122,13 @@ def apply_mounts(
                 changed = True
             changed |= _own(mount)
     except BaseException:
-        _take_back(run, before, after, [one for one in mounts if one["path"] in change_mount_point.live_mounts()])
+        _take_back(run, before, after, [mount for mount in mounts if mount["path"] in change_mount_point.live_mounts()])
         raise
     if faults:
         finish()
         raise PlumblineError(next(iter(faults.values())).msg, [fault.msg for fault in faults.values()] if len(faults) > 1 else [])
     changed |= keep_risks.drop_accepted(accepted)  # when there is nothing to accept any more
-    return Applied(changed or told or enable_timer, warnings, {"before": before, "after": after}, finish)
+    return Applied(changed or reload or enable_timer, warnings, {"before": before, "after": after}, finish)
 
 
 def _write_drop_ins(texts: Mapping[str, str]) -> None:
@@ -142,11 +142,11 @@ def _take_back(run: Runner, before: str, after: str, mounted: Sequence[Mapping[s
     if before != after and _read_file(_FSTAB) == after:
         _replace(_FSTAB, edit_fstab(before, mounted))
         if os.path.isdir("/run/systemd/system"):
-            systemctl(run, "daemon-reload")  # what is told is the mount that failed, whatever becomes of this
+            systemctl(run, "daemon-reload")  # the error that is reported is that of the mount, whatever becomes of this
 
 
 def _unread(paths: Sequence[str], drop_ins: Mapping[str, str]) -> bool:
-    """Whether systemd has not read fstab or a drop-in since it was written: a run that was ended between the two left that to us.
+    """Whether systemd has not read fstab or a drop-in since it was written: a run that was ended between the two leaves that to the next one.
 
     systemd writes the units of fstab anew at each reload (systemd.generator(7)).
     """
@@ -176,14 +176,14 @@ def _read_file(path: str) -> str:
 def _mount(run: Runner, path: str, uuid: str) -> None:
     """Mount what fstab has for a path, and see that the kernel has it at exactly that path. Raises PlumblineError.
 
-    A mount is told by its number: its mount point may have been one before, and then the new mount lies over the old one. It has to lie on the mount
+    A mount is identified by its number: its mount point may have been one before, and then the new mount lies over the old one. It has to lie on the mount
     whose directory was looked at: whoever owns the root of the volume around it can mount something of his own over that, with the same paths in it.
     """
     below = change_mount_point.mount_below(path)
     before = change_mount_point.numbered_mounts()
     must_succeed(run(["mount", path]), "%s could not be mounted" % path)
     devno = _devno_of(uuid)
-    new = {number: one for number, one in change_mount_point.numbered_mounts().items() if number not in before}
+    new = {number: mounted for number, mounted in change_mount_point.numbered_mounts().items() if number not in before}
     strays = {number: target for number, (device, target, on) in new.items() if device == devno and (target, on) != (path, below)}
     if path in change_mount_point.live_mounts() and not strays:
         return
@@ -204,7 +204,7 @@ def _devno_of(uuid: str) -> str:
 
 
 def _tell_systemd(run: Runner, start: Starter, changed: bool, enable_timer: bool) -> Callable[[], None]:
-    """Let systemd read its units again, which are made from fstab, while the mounts go on. Returns what waits for it."""
+    """Let systemd read its units again, which are made from fstab, while the mounts go on. Returns a function that waits for it."""
     if not os.path.isdir("/run/systemd/system") or not (changed or enable_timer):
         return lambda: None
     if enable_timer:
@@ -236,8 +236,8 @@ def _check_remounts(mounts: Sequence[Mapping[str, Any]], live: Mapping[str, Tupl
     """Refuse what the plan would have refused, if it was mounted otherwise since. Nothing has been changed yet."""
     for mount in mounts:
         if mount["path"] in live:
-            for found, wanted in _options_of(mount).wants_unmount(_wanted(mount), live[mount["path"]]):
-                raise PlumblineError("%s is mounted with %s, wanted %s: %s" % (mount["path"], found, wanted, _options_of(mount).unmount_first % mount["path"]))
+            for now, specified in _options_of(mount).wants_unmount(_wanted(mount), live[mount["path"]]):
+                raise PlumblineError("%s is mounted with %s, wanted %s: %s" % (mount["path"], now, specified, _options_of(mount).unmount_first % mount["path"]))
 
 
 def _remount_all(run: Runner, mounts: Sequence[Mapping[str, Any]], live: Mapping[str, Tuple[str, ...]]) -> Tuple[bool, Dict[str, PlumblineError]]:
@@ -258,11 +258,11 @@ def _remount(run: Runner, mount: Mapping[str, Any], live: Sequence[str]) -> bool
     The source is named, or mount(8) would put those of the old line of fstab in front of them. -c: it takes the path as it is.
     """
     path = mount["path"]
-    wanted = _wanted(mount)
-    missing, extra = _options_of(mount).drift(wanted, live)
+    specified = _wanted(mount)
+    missing, extra = _options_of(mount).drift(specified, live)
     if not missing and not extra:
         return False
-    options = ["remount"] + wanted + _options_of(mount).undo(extra)
+    options = ["remount"] + specified + _options_of(mount).undo(extra)
     fd, devno = change_mount_point.open_mounted(path)
     try:
         must_succeed(
@@ -271,7 +271,7 @@ def _remount(run: Runner, mount: Mapping[str, Any], live: Sequence[str]) -> bool
         )
     finally:
         os.close(fd)
-    missing, extra = _options_of(mount).drift(wanted, change_mount_point.live_mounts().get(path, ()))
+    missing, extra = _options_of(mount).drift(specified, change_mount_point.live_mounts().get(path, ()))
     if missing or extra:
         raise PlumblineError(
             "%s: the kernel did not take the options by remount (missing: %s; still there: %s), and its line of fstab is as it was; unmount it and run again"
@@ -301,14 +301,14 @@ def _own(mount: Mapping[str, Any]) -> bool:
             os.close(fd)
 
 
-def _give(mount: Mapping[str, Any], fd: int, found: os.stat_result) -> bool:
+def _give(mount: Mapping[str, Any], fd: int, status: os.stat_result) -> bool:
     changed = False
-    owner = mount["owner"] if mount["owner"] >= 0 else found.st_uid
-    group = mount["group"] if mount["group"] >= 0 else found.st_gid
-    if (owner, group) != (found.st_uid, found.st_gid):
+    owner = mount["owner"] if mount["owner"] >= 0 else status.st_uid
+    group = mount["group"] if mount["group"] >= 0 else status.st_gid
+    if (owner, group) != (status.st_uid, status.st_gid):
         os.fchown(fd, owner, group)
         changed = True
-    if mount["mode"] and int(mount["mode"], 8) != stat.S_IMODE(found.st_mode):
+    if mount["mode"] and int(mount["mode"], 8) != stat.S_IMODE(status.st_mode):
         os.fchmod(fd, int(mount["mode"], 8))
         changed = True
     if mount["selinux_context"]:

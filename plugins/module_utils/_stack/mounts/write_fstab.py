@@ -21,15 +21,15 @@ def fstab_line(mount: Mapping[str, Any]) -> str:
 
 def edit_fstab(text: str, mounts: Sequence[Mapping[str, Any]]) -> str:
     """fstab with the lines of *mounts* put in place of their own, or behind the last. Foreign lines stay to the byte."""
-    wanted = {mount["path"]: fstab_line(mount) for mount in mounts}
+    new_lines = {mount["path"]: fstab_line(mount) for mount in mounts}
     lines = []
     for line in io.StringIO(text):  # which ends lines at \n only; str.splitlines() knows ten more ends
         entries = parse_fstab(line)
         target = entries[0].target if entries else ""
-        if target in wanted:
-            lines.append(wanted.pop(target) + "\n")
+        if target in new_lines:
+            lines.append(new_lines.pop(target) + "\n")
         else:
             lines.append(line)
-    if lines and wanted and not lines[-1].endswith("\n"):
+    if lines and new_lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    return "".join(lines + [line + "\n" for line in wanted.values()])
+    return "".join(lines + [line + "\n" for line in new_lines.values()])

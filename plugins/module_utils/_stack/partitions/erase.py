@@ -31,17 +31,17 @@ def digest(seen: Observation, devno: str) -> str:
     """
     node, table = seen.nodes[devno], seen.tables.get(devno)
     inside = []
-    for one in seen.tree(devno):
-        pv, made = seen.pv(one.devno), seen.filesystems.get(one.devno)
+    for device in seen.tree(devno):
+        pv, made = seen.pv(device.devno), seen.filesystems.get(device.devno)
         inside.append(
             {
-                "part": one.number,
-                "start": one.start,
-                "size": one.size,
+                "part": device.number,
+                "start": device.start,
+                "size": device.size,
                 "pv": [pv.vg, pv.uuid] if pv else [],
                 made.kind if made else "ext4": [made.uuid, made.label] if made else [],  # the digests of earlier releases hold
-                "signatures": _plain(seen.signatures.get(one.devno, [])),
-                "ends": _digest_of_ends(seen, one.devno) if one.devno != devno else "",
+                "signatures": _plain(seen.signatures.get(device.devno, [])),
+                "ends": _digest_of_ends(seen, device.devno) if device.devno != devno else "",
             }
         )
     whole = {
@@ -61,15 +61,15 @@ def _digest_of_ends(seen: Observation, devno: str) -> str:
 
 
 def erase_changed_reasons(seen: Observation, devno: str, planned: str) -> List[Reason]:
-    """An erase is of what the spec's author has seen, and of nothing else."""
-    found = digest(seen, devno)
-    if found == planned:
+    """Why a device is not erased that has changed since the plan: only what the author of the spec has seen is erased."""
+    current = digest(seen, devno)
+    if current == planned:
         return []
-    return [Reason("erase", "what it carries changed since the plan: %s, was %s" % (found, planned), "look at it and run again")]
+    return [Reason("erase", "what it carries changed since the plan: %s, was %s" % (current, planned), "look at it and run again")]
 
 
 def _plain(signatures: Sequence[Signature]) -> List[List[Any]]:
-    return sorted(list(one) for one in signatures)
+    return sorted(list(signature) for signature in signatures)
 
 
 def contents(seen: Observation, devno: str) -> List[str]:
@@ -80,8 +80,8 @@ def contents(seen: Observation, devno: str) -> List[str]:
 
 def obstacles(seen: Observation, devnos: Sequence[str]) -> List[List[Reason]]:
     """For each device why it is not erased, whatever the spec says: identity, use, what cannot be read, and volume groups that reach beyond."""
-    erased = {one.devno for devno in devnos for one in seen.tree(devno)}
-    found = []
+    erased = {device.devno for devno in devnos for device in seen.tree(devno)}
+    all_reasons = []
     for devno in devnos:
         node = seen.nodes[devno]
         reasons = guards.blocking_reasons(guards.write_reasons(seen, node))
@@ -92,23 +92,23 @@ def obstacles(seen: Observation, devnos: Sequence[str]) -> List[List[Reason]]:
         if is_ours_by_backup(seen.tables.get(devno)):
             text = "the first copy of its partition table is damaged, and the backup has partitions of this collection"
             reasons.append(Reason("damaged", text, write_table_again(node.path)))
-        found.append(reasons + _unseen_reasons(seen, devno) + _group_reasons(seen, devno, erased))
-    return found
+        all_reasons.append(reasons + _unseen_reasons(seen, devno) + _group_reasons(seen, devno, erased))
+    return all_reasons
 
 
 def _unseen_reasons(seen: Observation, devno: str) -> List[Reason]:
     """PVs that LVM does not report: which volume group would be torn is not known then, and its metadata cannot be kept."""
     reasons = []
-    for one in seen.tree(devno):
-        if seen.pv(one.devno) is None and any(signature.type == "LVM2_member" for signature in seen.signatures.get(one.devno, [])):
-            text = "%s carries an LVM PV, and LVM does not say of which volume group" % one.name
+    for device in seen.tree(devno):
+        if seen.pv(device.devno) is None and any(signature.type == "LVM2_member" for signature in seen.signatures.get(device.devno, [])):
+            text = "%s carries an LVM PV, and LVM does not say of which volume group" % device.name
             reasons.append(Reason("unproven", text, "install lvm2, or let its devices file and filters show the device, and run again"))
     return reasons
 
 
 def _group_reasons(seen: Observation, devno: str, erased: Set[str]) -> List[Reason]:
     """A volume group that has other PVs on this host would lose a part of itself."""
-    groups = {pv.vg for one in seen.tree(devno) for pv in [seen.pv(one.devno)] if pv and pv.vg}
+    groups = {pv.vg for device in seen.tree(devno) for pv in [seen.pv(device.devno)] if pv and pv.vg}
     reasons = []
     for pv in seen.lvm.pvs:
         if pv.vg in groups and pv.devno in seen.nodes and pv.devno not in erased:
@@ -122,7 +122,7 @@ def offer(seen: Observation, devno: str, together: Sequence[str]) -> Optional[st
 
     *together* are the devices of its stack, which may be erased at once, as the legs of an old volume group have to be.
     """
-    freed = [one for one in together if _is_freed(seen, one)]
+    freed = [other for other in together if _is_freed(seen, other)]
     if devno not in freed or obstacles(seen, freed)[freed.index(devno)]:
         return None
     entry = "{serial: %s, signature: %s}" % (as_yaml(seen.nodes[devno].identity.serial), as_yaml(digest(seen, devno)))
@@ -138,7 +138,7 @@ def _is_freed(seen: Observation, devno: str) -> bool:
 def as_erased(seen: Observation, devnos: Sequence[str]) -> Observation:
     """The host as it will be when these devices are erased: for planning what comes after."""
     tops = set(devnos)
-    gone = {one.devno for devno in devnos for one in seen.tree(devno)} - tops
+    gone = {device.devno for devno in devnos for device in seen.tree(devno)} - tops
     without = gone | tops
 
     def kept(what: Mapping[str, Any], names: Set[str]) -> Dict[str, Any]:

@@ -49,9 +49,9 @@ def luks_bytes(head: bytes) -> int:
         return min(sectors * 512 or 2 * MIB, _LUKS_MOST)
     try:
         area: int = struct.unpack_from(">Q", head, 8)[0]
-        found = json.loads(head[4096:area].split(b"\0")[0].decode("utf-8"))
-        ends = [int(segment["offset"]) for segment in found["segments"].values() if segment["type"] == "crypt"]
-        whole = max([2 * area + int(found["config"]["keyslots_size"])] + ends)
+        metadata = json.loads(head[4096:area].split(b"\0")[0].decode("utf-8"))
+        ends = [int(segment["offset"]) for segment in metadata["segments"].values() if segment["type"] == "crypt"]
+        whole = max([2 * area + int(metadata["config"]["keyslots_size"])] + ends)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         whole = _LUKS_USUAL
     return min(whole if whole > 0 else _LUKS_USUAL, _LUKS_MOST)
@@ -161,14 +161,14 @@ def _fill(run: Runner, seen: Observation, node: Node, directory: str, erasing: b
         else:
             files["table.sfdisk"] = _write(os.path.join(directory, "table.sfdisk"), [out.encode("utf-8", "surrogateescape")])
     tree = list(seen.tree(node.devno))
-    for name in sorted({pv.vg for pv in seen.lvm.pvs if pv.vg and any(one.devno == pv.devno for one in tree)}):
+    for name in sorted({pv.vg for pv in seen.lvm.pvs if pv.vg and any(device.devno == pv.devno for device in tree)}):
         fault = _keep_group(run, name, directory, files)
         if fault and erasing:
             raise PlumblineError("%s is not erased, and nothing was written: %s; mend the VG, or free the device by your own tools" % (node.path, fault))
         notes += [fault] if fault else []
-    for one in tree:
-        if one.kind in ("disk", "loop", "part"):
-            _keep_luks(one, directory, files)
+    for device in tree:
+        if device.kind in ("disk", "loop", "part"):
+            _keep_luks(device, directory, files)
     return files, notes
 
 
@@ -213,12 +213,12 @@ def _copy(fd: int, start: int, length: int, path: str) -> str:
     return _write(path, pieces)
 
 
-def _read(fd: int, at: int, count: int, wanted: int) -> bytes:
-    """Like _devio.read_at(), but a device may end within the last page: it then does at a sector."""
-    if wanted >= count:
+def _read(fd: int, at: int, count: int, rest: int) -> bytes:
+    """Like block_device.read_at(), but only *rest* bytes may be left of the device, which then ends at a sector within the last page."""
+    if rest >= count:
         return block_device.read_at(fd, at, count)
-    whole = wanted // 512 * 512
-    return block_device.read_at(fd, at, whole)[:wanted]
+    whole = rest // 512 * 512
+    return block_device.read_at(fd, at, whole)[:rest]
 
 
 def _write(path: str, pieces: Sequence[bytes]) -> str:

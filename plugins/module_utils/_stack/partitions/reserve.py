@@ -48,23 +48,23 @@ def expected_amplification(share: float, hidden: float, workload: Workload, bloc
     return 1 + workload.random * (amplification_at((1 + hidden) / (1 - share), block_pages) - 1)
 
 
-def reserve_for_amplification(wanted: float, hidden: float = USUAL_HIDDEN, workload: Workload = EVERYTHING_RANDOM) -> Reserve:
-    """The smallest reserve with which all writes are amplified by *wanted* at most. Raises PlumblineError where more than half would have to go."""
+def reserve_for_amplification(amplification: float, hidden: float = USUAL_HIDDEN, workload: Workload = EVERYTHING_RANDOM) -> Reserve:
+    """The smallest reserve with which all writes are amplified by *amplification* at most. Raises PlumblineError where more than half would have to go."""
     _check(hidden, workload)
-    if workload.random == 0 and wanted >= 1:
+    if workload.random == 0 and amplification >= 1:
         return Reserve(0.0, 1.0)
-    if not 1 < wanted < math.inf:
-        raise PlumblineError("wa: %g; wanted a number above 1: less than what the host writes cannot be written" % wanted)
-    return _reserve(wanted, hidden, workload, "wa: %g needs" % wanted)
+    if not 1 < amplification < math.inf:
+        raise PlumblineError("wa: %g; wanted a number above 1: less than what the host writes cannot be written" % amplification)
+    return _reserve(amplification, hidden, workload, "wa: %g needs" % amplification)
 
 
-def _reserve(wanted: float, hidden: float, workload: Workload, told: str) -> Reserve:
+def _reserve(amplification: float, hidden: float, workload: Workload, subject: str) -> Reserve:
     if workload.random == 0:
         return Reserve(0.0, 1.0)
-    share = max(1 - (1 + hidden) / ratio_for(min(1 + (wanted - 1) / workload.random, _ANY_AMPLIFICATION)), 0.0)
+    share = max(1 - (1 + hidden) / ratio_for(min(1 + (amplification - 1) / workload.random, _ANY_AMPLIFICATION)), 0.0)
     if share > MOST_RESERVED:
         text = "%s a reserve of %.0f %%; at most %.0f %% are sensible; buy a larger drive"
-        raise PlumblineError(text % (told, 100 * share, 100 * MOST_RESERVED))
+        raise PlumblineError(text % (subject, 100 * share, 100 * MOST_RESERVED))
     return Reserve(share, expected_amplification(share, hidden, workload))
 
 
@@ -105,17 +105,17 @@ class ReservePlan(NamedTuple):
     why: str
 
 
-def plan_runs(wanted: float, results: Sequence[Tuple[float, float]], begin: float = 0.2, most_runs: int = MOST_RUNS) -> ReservePlan:
-    """What to do next, for a figure of at most *wanted*, such as a 99th percentile, given (reserve, figure) of the runs so far.
+def plan_runs(target: float, results: Sequence[Tuple[float, float]], begin: float = 0.2, most_runs: int = MOST_RUNS) -> ReservePlan:
+    """What to do next, for a figure of at most *target*, such as a 99th percentile, given (reserve, figure) of the runs so far.
 
     First *begin* and a half of it, or halfway to the largest reserve where *begin* was not enough; then bisection, *most_runs* at most. A reserve
     counts as enough if every larger one that was measured is so as well. What is not between 0 and the largest reserve is pulled there.
     """
-    if not 0 < wanted < math.inf or any(not 0 <= share <= MOST_RESERVED for share, _figure in results) or not math.isfinite(begin):
+    if not 0 < target < math.inf or any(not 0 <= share <= MOST_RESERVED for share, _figure in results) or not math.isfinite(begin):
         raise PlumblineError("target: wanted a number above 0, and reserves of 0 to %.0f %%" % (100 * MOST_RESERVED))
     begin = min(max(begin, 0.0), MOST_RESERVED)
     # A figure that is no number was not measured: it holds nothing.
-    failed = [share for share, figure in results if not 0 < figure <= wanted]
+    failed = [share for share, figure in results if not 0 < figure <= target]
     most_failed = max(failed) if failed else None
     enough = [share for share, _figure in results if most_failed is None or share > most_failed]
     best = min(enough) if enough else None

@@ -26,7 +26,7 @@ def is_unfinished(ends: Ends, device: Mapping[str, Any], ones: bool = False) -> 
     if len(ends.head) != MIB or len(ends.tail) < MIB or not MIB <= ends.tail_at == device["size_bytes"] - len(ends.tail):
         return False
     sectors, size = table_sectors(device), device["logical_bytes"]
-    found = False
+    behind_mbr = False
     for start, raw in ((0, ends.head), (ends.tail_at, ends.tail)):
         for at in range(0, len(raw), size):
             piece = raw[at : at + size]
@@ -34,8 +34,8 @@ def is_unfinished(ends: Ends, device: Mapping[str, Any], ones: bool = False) -> 
                 continue
             if sectors.get(start + at) != piece:
                 return False
-            found = found or start + at > 0
-    return found
+            behind_mbr = behind_mbr or start + at > 0
+    return behind_mbr
 
 
 def can_be_finished(seen: Observation, devno: str, device: Mapping[str, Any]) -> bool:
@@ -75,4 +75,4 @@ def between(ends: Ends) -> Tuple[int, int]:
 def marks_between(seen: Observation, devno: str) -> bool:
     """Whether a format was recognised between the ends of a device, where no table has a sector."""
     start, end = between(seen.ends[devno])
-    return any(start <= one.offset < end for one in seen.signatures.get(devno, []) + seen.marks.get(devno, []))
+    return any(start <= mark.offset < end for mark in seen.signatures.get(devno, []) + seen.marks.get(devno, []))

@@ -241,7 +241,7 @@ def _write(run: FeedRunner, device: Mapping[str, Any], node: Node, fd: int) -> N
 
 
 def _read_back(run: FeedRunner, device: Mapping[str, Any]) -> Dict[str, Any]:
-    """Wait until the kernel and udev show the partition, then compare what they show with what was asked."""
+    """Wait until the kernel and udev show the partition, then compare what they show with what was written."""
     link = "/dev/disk/by-partuuid/" + device["guid"].lower()
     disk = os.path.basename(os.path.realpath(device["device"]))
     begin, asked_again = time.monotonic(), False

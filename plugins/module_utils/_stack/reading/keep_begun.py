@@ -22,9 +22,9 @@ _MARK = re.compile(r"[0-9a-f]{32}")
 
 def load_making() -> List[str]:
     """UUIDs of the filesystems that a run was about to make on what it had proven blank, and that were not seen whole since."""
-    found = read_json(MAKING)
-    uuids = found.get("filesystems") if isinstance(found, dict) else None
-    return [one for one in uuids if isinstance(one, str)] if isinstance(uuids, list) else []
+    record = read_json(MAKING)
+    uuids = record.get("filesystems") if isinstance(record, dict) else None
+    return [uuid for uuid in uuids if isinstance(uuid, str)] if isinstance(uuids, list) else []
 
 
 def note_making(begun: Sequence[str], done: Sequence[str]) -> None:
@@ -36,12 +36,12 @@ def note_making(begun: Sequence[str], done: Sequence[str]) -> None:
 
 
 def forget_made(uuids: Sequence[str] = ()) -> None:
-    """Forget of the filesystems that were about to be made these, and those to which udev has a link and whose superblock says that they stand.
+    """Remove these from the filesystems that were about to be made, and those to which udev has a link and whose superblock says that they stand.
 
     Whoever fails behind mkfs does not read back. A record that stayed would pass for leave to make one of them anew, should its superblock be lost.
     """
     with contextlib.suppress(PlumblineError):
-        note_making([], [*uuids, *(one for one in load_making() if _stands(one))])
+        note_making([], [*uuids, *(uuid for uuid in load_making() if _stands(uuid))])
 
 
 def _stands(identifier: str) -> bool:
@@ -57,9 +57,9 @@ def _stands(identifier: str) -> bool:
 
 def load_groups() -> List[int]:
     """Bytes of the groups of the filesystems that grew on this host. Where its copies lie follows from them, and no longer from the size that it has."""
-    found = read_json(GROWN)
-    groups = found.get("groups") if isinstance(found, dict) else None
-    return [one for one in groups if isinstance(one, int) and one > 0] if isinstance(groups, list) else []
+    record = read_json(GROWN)
+    groups = record.get("groups") if isinstance(record, dict) else None
+    return [size for size in groups if isinstance(size, int) and size > 0] if isinstance(groups, list) else []
 
 
 def add_group(size: int) -> None:
@@ -69,13 +69,13 @@ def add_group(size: int) -> None:
 
 
 def load_marks() -> List[bytes]:
-    """The marks of the write loads of this host, by which what they wrote is told from anybody's data."""
-    found = read_json(LOADS)
-    marks = found.get("marks") if isinstance(found, dict) else None
+    """The marks of the write loads of this host, which distinguish what they wrote from anybody's data."""
+    record = read_json(LOADS)
+    marks = record.get("marks") if isinstance(record, dict) else None
     return [bytes.fromhex(mark) for mark in marks if isinstance(mark, str) and _MARK.fullmatch(mark)] if isinstance(marks, list) else []
 
 
 def add_mark(mark: bytes) -> None:
     """Record the mark of a load before its first write. Raises PlumblineError where that is not possible: nothing is to be written then."""
-    kept = [one.hex() for one in load_marks() if one != mark][1 - _KEPT :]
+    kept = [other.hex() for other in load_marks() if other != mark][1 - _KEPT :]
     write_json(LOADS, {"marks": [*kept, mark.hex()]}, "the mark of a load")

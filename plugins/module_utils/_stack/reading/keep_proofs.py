@@ -17,8 +17,8 @@ def path_of(stack: str) -> str:
 
 def load_proof(stack: str) -> Dict[str, Any]:
     """The record, or nothing: one that is not there, or cannot be read, proves nothing."""
-    found = read_json(path_of(stack))
-    return found if isinstance(found, dict) else {}
+    record = read_json(path_of(stack))
+    return record if isinstance(record, dict) else {}
 
 
 def save_proof(stack: str, record: Mapping[str, Any]) -> str:

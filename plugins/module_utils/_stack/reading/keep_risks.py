@@ -24,33 +24,33 @@ def load_accepted() -> List[Accepted]:
         names = sorted(name for name in os.listdir(ACCEPTED) if name.endswith(".json"))
     except OSError:
         return []
-    return [one for name in names for one in _accepted(name[: -len(".json")])]
+    return [risk for name in names for risk in _accepted(name[: -len(".json")])]
 
 
 def _accepted(stack: str) -> List[Accepted]:
     return parse_accepted(stack, read_json("%s/%s.json" % (ACCEPTED, stack)))
 
 
-def parse_accepted(stack: str, found: Any) -> List[Accepted]:
+def parse_accepted(stack: str, kept: Any) -> List[Accepted]:
     """The accepted risks in what was kept of a stack. What is none of them is passed over."""
     risks = []
-    for entry in found if isinstance(found, list) else []:
+    for entry in kept if isinstance(kept, list) else []:
         with contextlib.suppress(TypeError):  # written by another release, or by hand
-            one = Accepted(**entry)
-            words = {key: str(value or "") for key, value in one._asdict().items() if key != "serials"}
-            risks.append(Accepted(**dict(words, stack=stack), serials=tuple(map(str, one.serials))))
+            risk = Accepted(**entry)
+            words = {key: str(value or "") for key, value in risk._asdict().items() if key != "serials"}
+            risks.append(Accepted(**dict(words, stack=stack), serials=tuple(map(str, risk.serials))))
     return risks
 
 
 def add_accepted(stacks: Sequence[Mapping[str, Any]]) -> bool:
     """Add to the records what is accepted from now on, beside what was. Returns whether there was anything to add."""
-    changed = [_replace(one["stack"], one["risks"], True) for one in stacks]
+    changed = [_replace(entry["stack"], entry["risks"], True) for entry in stacks]
     return any(changed)
 
 
 def drop_accepted(stacks: Sequence[Mapping[str, Any]]) -> bool:
     """Take out of the records what is not accepted any more. Returns whether there was anything to take out."""
-    changed = [_replace(one["stack"], one["risks"], False) for one in stacks]
+    changed = [_replace(entry["stack"], entry["risks"], False) for entry in stacks]
     return any(changed)
 
 
@@ -58,17 +58,17 @@ def _replace(stack: str, risks: Sequence[Mapping[str, Any]], keep: bool) -> bool
     if not _NAME.fullmatch(stack):
         raise PlumblineError("accepted: '%s' is no name of a stack; nothing was recorded" % stack)
     old = _accepted(stack)
-    since = {one.key: one.since for one in old}
+    since = {risk.key: risk.since for risk in old}
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     new = [Accepted(stack, serials=tuple(risk["serials"]), **{key: risk[key] for key in _GIVEN}) for risk in risks]
-    new = [one._replace(since=since.get(one.key, now)) for one in new]
+    new = [risk._replace(since=since.get(risk.key, now)) for risk in new]
     if keep:
-        new += [one for one in old if one not in new]
+        new += [risk for risk in old if risk not in new]
     if new == old:
         return False
     path = "%s/%s.json" % (ACCEPTED, stack)
     if new:
-        write_json(path, [dict(one._asdict()) for one in new], "what was accepted")
+        write_json(path, [dict(risk._asdict()) for risk in new], "what was accepted")
         return True
     try:
         os.unlink(path)

@@ -23,12 +23,12 @@ def _folders() -> Sequence[str]:
 
 def records_of_stacks() -> Dict[str, List[str]]:
     """Stack → its records."""
-    found: Dict[str, List[str]] = {}
+    records: Dict[str, List[str]] = {}
     for folder in _folders():
         for match in map(_NAME.fullmatch, _names(folder)):
             if match:
-                found.setdefault(match.group(1), []).append(os.path.join(folder, match.group(0)))
-    return found
+                records.setdefault(match.group(1), []).append(os.path.join(folder, match.group(0)))
+    return records
 
 
 def _names(folder: str) -> List[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The conditions of a measurement that can change without the stack: under others, the same measurement may come to another result. I/O."""
+"""The conditions of a measurement that can change without the stack: under others, the same measurement may have another result. I/O."""
 
 from __future__ import annotations
 

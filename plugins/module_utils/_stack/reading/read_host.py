@@ -29,7 +29,7 @@ def _what_has_the_name(vg: str) -> str:
 
 
 def _is_read_only(directory: str) -> bool:
-    with contextlib.suppress(OSError):  # what cannot be asked is told by whoever needs it
+    with contextlib.suppress(OSError):  # where it cannot be asked, the one that needs to write there reports that
         return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
     return False
 
@@ -40,12 +40,12 @@ def _fstab_fault() -> str:
     home = os.path.dirname(path)
     if _is_read_only(home):
         return "%s is on a filesystem that is mounted read-only" % home
-    for one in (path, home):
+    for place in (path, home):
         with contextlib.suppress(OSError):  # not there, or on a filesystem without attributes
-            fd = os.open(one, os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 if ask_file.is_immutable(fd):
-                    return "%s is immutable (lsattr -d %s)" % (one, one)
+                    return "%s is immutable (lsattr -d %s)" % (place, place)
             finally:
                 os.close(fd)
     return ""
@@ -112,10 +112,10 @@ _SERVICES = "/var/lib"
 def _services_folder() -> Optional[Part]:
     """The folder in which services keep their data; None where it cannot be looked at."""
     try:
-        found = os.stat(_SERVICES)
+        status = os.stat(_SERVICES)
     except OSError:
         return None
-    return Part(_SERVICES, "directory", found.st_uid, stat.S_IMODE(found.st_mode))
+    return Part(_SERVICES, "directory", status.st_uid, stat.S_IMODE(status.st_mode))
 
 
 def read_host(seen: Observation, ask: Questions) -> None:
@@ -139,17 +139,17 @@ def read_host(seen: Observation, ask: Questions) -> None:
 
 
 def read_path(path: str) -> PathState:
-    """What stat says of a path. Nothing is followed but the path itself; what cannot be read is told, and never taken for empty."""
+    """What stat says of a path. Nothing is followed but the path itself; what cannot be read is reported as a fault, and never taken for empty."""
     state = PathState(exists=True)
     try:
-        found = os.lstat(path)
-        if not stat.S_ISDIR(found.st_mode):
-            return state._replace(symlink=os.readlink(path) if stat.S_ISLNK(found.st_mode) else "")
-        state = PathState(True, True, 0, False, found.st_uid, found.st_gid, "%04o" % stat.S_IMODE(found.st_mode))
-        other = found.st_dev != os.stat(os.path.dirname(path)).st_dev
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode):
+            return state._replace(symlink=os.readlink(path) if stat.S_ISLNK(status.st_mode) else "")
+        state = PathState(True, True, 0, False, status.st_uid, status.st_gid, "%04o" % stat.S_IMODE(status.st_mode))
+        other = status.st_dev != os.stat(os.path.dirname(path)).st_dev
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            # Where a filesystem is mounted on it, what lies in it is nobody's business here; and a damaged one would note that it was looked at.
+            # Where a filesystem is mounted on it, what lies in it does not matter here; and a damaged one would record an error when it is read.
             return state._replace(immutable=ask_file.is_immutable(fd), entries=0 if other else len(os.listdir(fd)), other=other)
         finally:
             os.close(fd)

@@ -25,7 +25,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.stora
 
 def read_questions(raw: Mapping[str, Any]) -> Questions:
     """What the controller asks, as the arguments of a module carry it."""
-    return Questions(**{**raw, "overrides": [Override(*one) for one in raw["overrides"]]})
+    return Questions(**{**raw, "overrides": [Override(*override) for override in raw["overrides"]]})
 
 
 def packed_answer(run: Runner, ask: Questions, me: Optional[Run]) -> str:
@@ -41,7 +41,7 @@ def packed_answer(run: Runner, ask: Questions, me: Optional[Run]) -> str:
             forget_made()
         reading = read_for_plan(run, ask._replace(prove=ask.prove and not held))
         if mine:  # a filesystem whose superblock is there was made
-            note_making([], [one.uuid for one in reading.seen.filesystems.values()])
+            note_making([], [filesystem.uuid for filesystem in reading.seen.filesystems.values()])
     except PlumblineError as fault:
         if held:
             raise Held(NOTHING_WRITTEN + held, before) from fault

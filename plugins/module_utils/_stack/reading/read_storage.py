@@ -22,7 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.stora
 
 # Of the record of a proof: what says whether it is of this stack, and how it ended. The measurements themselves stay on the host.
 _OF_A_PROOF = ("stack", "digest", "made", "verdict", "time", "parts", "accepted", "tries", "conditions", "reasons")
-# Compressed, the ends of a device with nothing but a table come to less. A table's own sectors lie in the outermost ones.
+# Compressed, the ends of a device with nothing but a table are smaller. A table's own sectors lie in the outermost ones.
 _MOST_OF_ENDS = 64 << 10
 _TABLE_BYTES = 32 << 10
 

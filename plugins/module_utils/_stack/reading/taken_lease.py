@@ -24,9 +24,9 @@ def take_for_plan(run: str, asked: Mapping[str, Any]) -> Tuple[Dict[str, Any], L
     again under the lease, and nothing is noted. Without it the plan counts.
     Raises PlumblineError, and Held where another run has the lease.
     """
-    lease, found, warnings = take(Run(run, asked["controller"], asked["process"], asked["gone"]), asked["digest"])
+    lease, former, warnings = take(Run(run, asked["controller"], asked["process"], asked["gone"]), asked["digest"])
     before = asked["seen"]
-    again = before is not None and (bool(before["held"]) or before["lease"] != (dict(found._asdict()) if found else {}))
+    again = before is not None and (bool(before["held"]) or before["lease"] != (dict(former._asdict()) if former else {}))
     if not again:
         try:
             note_making(asked["making"], asked["standing"])

@@ -14,8 +14,8 @@ def host_findings(seen: Observation) -> List[Finding]:
     folder = seen.services_folder
     if folder is None or folder.owner != 0 or folder.mode & 0o001:
         return []
-    found = "its mode is %04o, so that no service but root's reaches its data below it" % folder.mode
-    return [Finding(WARNING, "host", folder.path, found, "0755, by chmod 0755 %s" % folder.path, "services_folder")]
+    text = "its mode is %04o, so that no service but root's reaches its data below it" % folder.mode
+    return [Finding(WARNING, "host", folder.path, text, "0755, by chmod 0755 %s" % folder.path, "services_folder")]
 
 
 def absent_mounts(seen: Observation) -> List[Finding]:
@@ -30,5 +30,5 @@ def absent_mounts(seen: Observation) -> List[Finding]:
         for entry in seen.fstab
         if entry.target not in mounted and "nofail" in entry.options and any(option.startswith("x-systemd.device-timeout=") for option in entry.options)
     ]
-    found, wanted = "fstab has it, and it is not mounted", "it mounted: systemctl status %s says why it is not"
-    return [Finding(ERROR, "mount", entry.target, found, wanted % entry.target, "not_mounted") for entry in absent]
+    text, remedy = "fstab has it, and it is not mounted", "it mounted: systemctl status %s says why it is not"
+    return [Finding(ERROR, "mount", entry.target, text, remedy % entry.target, "not_mounted") for entry in absent]

@@ -49,8 +49,8 @@ class Layer(NamedTuple):
 def geometry(seen: Observation, devno: str) -> Geometry:
     """The geometry of a disk, from the kernel's limits alone where it was not looked at closely. That of a multipath map is its paths'."""
     node = seen.nodes[devno]
-    found = seen.geometries.get(node.slaves[0] if node.kind == "mpath" and node.slaves else devno)
-    return found if found else make_geometry(node.limits)
+    known = seen.geometries.get(node.slaves[0] if node.kind == "mpath" and node.slaves else devno)
+    return known if known else make_geometry(node.limits)
 
 
 def leg_starts(seen: Observation, devno: str, offset: int) -> Tuple[LegStart, ...]:
@@ -81,8 +81,8 @@ def levels_of_all(seen: Observation, devnos: Sequence[str]) -> List[List[str]]:
     depths: Dict[str, int] = {}
     for devno in devnos:
         for number, level in enumerate(levels_below(seen, devno)):
-            depths.update((one, max(number, depths.get(one, 0))) for one in level)
-    return [[one for one, depth in depths.items() if depth == number] for number in range(max(depths.values(), default=-1) + 1)]
+            depths.update((below, max(number, depths.get(below, 0))) for below in level)
+    return [[below for below, depth in depths.items() if depth == number] for number in range(max(depths.values(), default=-1) + 1)]
 
 
 def title_of(node: Node) -> str:
@@ -95,8 +95,8 @@ KINDS = {"disk": "device", "loop": "device", "other": "device", "part": "partiti
 def layers_of_level(seen: Observation, level: Sequence[str]) -> List[Layer]:
     """The layers of one level: its nodes by kind, then the PVs on them."""
     layers = []
-    for kind in dict.fromkeys(seen.nodes[one].kind for one in level):
-        nodes = [seen.nodes[one] for one in level if seen.nodes[one].kind == kind]
+    for kind in dict.fromkeys(seen.nodes[devno].kind for devno in level):
+        nodes = [seen.nodes[devno] for devno in level if seen.nodes[devno].kind == kind]
         legs: List[LegStart] = []
         for node in nodes:
             for at in _places(seen, node):
@@ -108,7 +108,7 @@ def layers_of_level(seen: Observation, level: Sequence[str]) -> List[Layer]:
                 if not n.slaves
             ]
         layers.append(Layer(KINDS.get(kind, kind), tuple(title_of(node) for node in nodes), tuple(legs), _facts(seen, nodes)))
-    pvs = [pv for pv in (seen.pv(one) for one in level) if pv]
+    pvs = [pv for pv in (seen.pv(devno) for devno in level) if pv]
     if pvs:
         legs = [leg for pv in pvs for leg in leg_starts(seen, pv.devno, pv.data_start)]
         facts = {"vg": pvs[0].vg, "data_start": [pv.data_start for pv in pvs]}
@@ -145,6 +145,6 @@ def filesystem_layer(seen: Observation, members: Sequence[str], made: Optional[F
     else:
         facts = {"type": seen.signatures[node.devno][0].type}
     if len(members) > 1:
-        facts["devices"] = [title_of(seen.nodes[one]) for one in members]
-    legs = tuple(leg for one in members for leg in leg_starts(seen, one, 0))
+        facts["devices"] = [title_of(seen.nodes[member]) for member in members]
+    legs = tuple(leg for member in members for leg in leg_starts(seen, member, 0))
     return Layer("filesystem", (str(facts.get("label") or title_of(node)),), legs, facts)

@@ -29,6 +29,6 @@ def why_not_gone(seen: Observation, stack: str, specified: Sequence[str]) -> str
 
 def gone_stacks(seen: Observation, kept: Iterable[str], specified: Sequence[str]) -> List[Finding]:
     """Of the stacks whose records are *kept*, those that are neither on the host nor specified."""
-    found = "the host keeps records of this stack, of which it has nothing else, and plumbline_stacks does not have it"
-    wanted = "its disks; or, if it is gone for good, plumbline_monitor: {retire: [%s]}, which moves the records aside"
-    return [Finding(INFO, "record", stack, found, wanted % stack, "stack_gone") for stack in sorted(kept) if not why_not_gone(seen, stack, specified)]
+    text = "the host keeps records of this stack, of which it has nothing else, and plumbline_stacks does not have it"
+    remedy = "its disks; or, if it is gone for good, plumbline_monitor: {retire: [%s]}, which moves the records aside"
+    return [Finding(INFO, "record", stack, text, remedy % stack, "stack_gone") for stack in sorted(kept) if not why_not_gone(seen, stack, specified)]

@@ -66,7 +66,7 @@ class View(NamedTuple):
 def view(seen: Observation, devno: str) -> View:
     """Walk one stack from its disks to *devno* (a filesystem, or whatever lies on top) and judge it."""
     layers: List[Layer] = []
-    members = [one for one in seen.members.get(devno, (devno,)) if one in seen.nodes]
+    members = [member for member in seen.members.get(devno, (devno,)) if member in seen.nodes]
     for level in levels_of_all(seen, members):
         layers += layers_of_level(seen, level)
     top = seen.nodes[devno]
@@ -81,22 +81,22 @@ def view(seen: Observation, devno: str) -> View:
         options = list(mounts[0].options)
         layers.append(Layer("mount", (mounts[0].target,), (), {"options": options, "fstype": mounts[0].fstype}))
     findings = judge_phase(layers) + _judge_hidden(seen, members)
-    for one in members:
-        findings += _judge_followed(seen, one) + _judge_devices(seen, one) + judge_redundancy(seen, one, mounts) + _judge_stripe(seen, one)
+    for member in members:
+        findings += _judge_followed(seen, member) + _judge_devices(seen, member) + judge_redundancy(seen, member, mounts) + _judge_stripe(seen, member)
     if made:
         findings += _judge_stripes(seen, top, made) + _judge_state(seen, top, made, seen.in_force.get(devno, mounts[0].options if mounts else ()))
-    findings += [one for member in members for one in judge_trim_path(seen, member, mounts[0] if mounts and member == devno else None)]
+    findings += [finding for member in members for finding in judge_trim_path(seen, member, mounts[0] if mounts and member == devno else None)]
     durability, accepted = judge_durability(seen, devno, mounts[0] if mounts else None)
-    blind = tuple(title_of(node) for one in members for node in not_followed(seen, one))
+    blind = tuple(title_of(node) for member in members for node in not_followed(seen, member))
     if signature and signature.usage == UNFINISHED:
-        found = "its own superblock says that mkfs was cut off: it is not mounted so"
-        wanted = "a run of its stack, which carries on what it has begun; else a look at what it holds"
-        findings.append(Finding(ERROR, signature.type, title_of(top), found, wanted, "unfinished"))
+        text = "its own superblock says that mkfs was cut off: it is not mounted so"
+        remedy = "a run of its stack, which carries on what it has begun; else a look at what it holds"
+        findings.append(Finding(ERROR, signature.type, title_of(top), text, remedy, "unfinished"))
     if signature and _is_closed(seen, devno, signature):
         blind += (title_of(top),)
-        found = "it is a %s that is not open: what lies in it is not seen, and not known to be aligned" % signature.type
-        wanted = "it open or assembled, where alignment is to be proven"
-        findings.append(judge_left_out(seen, top, signature) or Finding(WARNING, KINDS.get(top.kind, top.kind), title_of(top), found, wanted, "closed"))
+        text = "it is a %s that is not open: what lies in it is not seen, and not known to be aligned" % signature.type
+        remedy = "it open or assembled, where alignment is to be proven"
+        findings.append(judge_left_out(seen, top, signature) or Finding(WARNING, KINDS.get(top.kind, top.kind), title_of(top), text, remedy, "closed"))
     mount = mounts[0].target if mounts else ""
     return View(title_of(top), devno, tuple(layers), tuple(findings + durability), mount, tuple(accepted), blind, top.size)
 
@@ -154,7 +154,7 @@ def _phase_finding(level: str, layer: Layer, leg: LegStart) -> Finding:
 
 def _judge_devices(seen: Observation, devno: str) -> List[Finding]:
     findings = []
-    disks = [seen.nodes[one] for one in levels_below(seen, devno)[0] if seen.nodes[one].kind == "disk"]
+    disks = [seen.nodes[disk] for disk in levels_below(seen, devno)[0] if seen.nodes[disk].kind == "disk"]
     for node in disks:
         offset = geometry(seen, node.devno).alignment_offset.value
         if offset is not None and offset < 0:
@@ -162,27 +162,27 @@ def _judge_devices(seen: Observation, devno: str) -> List[Finding]:
         table = seen.tables.get(node.devno)
         findings += _judge_table(node, table) if table else []
         if table and 0 < table.made_for <= node.size - node.limits.logical:
-            found = "it grew from %s to %s since its partition table was written" % (human(table.made_for), human(node.size))
-            wanted = "a table of all of it: grow: true on its stack, if it is one of ours; else sgdisk -e /dev/%s, if the room is wanted" % node.name
-            findings.append(Finding(WARNING, "device", node.name, found, wanted, "device_grown"))
+            text = "it grew from %s to %s since its partition table was written" % (human(table.made_for), human(node.size))
+            remedy = "a table of all of it: grow: true on its stack, if it is one of ours; else sgdisk -e /dev/%s, if the room is wanted" % node.name
+            findings.append(Finding(WARNING, "device", node.name, text, remedy, "device_grown"))
         elif table and table.backup and not _cut_off(node, table):
-            found = "the backup of its partition table is %s" % table.backup
-            wanted = "a true copy, which sfdisk --relocate gpt-bak-std /dev/%s writes" % node.name
-            findings.append(Finding(WARNING, "device", node.name, found, wanted, "table_backup"))
+            text = "the backup of its partition table is %s" % table.backup
+            remedy = "a true copy, which sfdisk --relocate gpt-bak-std /dev/%s writes" % node.name
+            findings.append(Finding(WARNING, "device", node.name, text, remedy, "table_backup"))
         formats = seen.namespaces.get(node.devno, {}).get("lbafs") or ()
         better = better_format(formats)
         if better is not None:
-            wanted = "LBA format %d (%d bytes)" % (better, 1 << formats[better]["ds"])
-            found = "formatted with %d-byte blocks, which the drive calls slower" % node.limits.logical
-            findings.append(Finding(WARNING, "device", node.name, found, wanted, "lba_format"))
+            remedy = "LBA format %d (%d bytes)" % (better, 1 << formats[better]["ds"])
+            text = "formatted with %d-byte blocks, which the drive calls slower" % node.limits.logical
+            findings.append(Finding(WARNING, "device", node.name, text, remedy, "lba_format"))
     for what, words in (
         ("models", {node.identity.model for node in disks}),
         ("firmware versions", {node.identity.firmware for node in disks}),
         ("sizes", {human(node.size) for node in disks}),
     ):
         if len(words) > 1:
-            found = "legs of different %s: %s" % (what, ", ".join(sorted(words)))
-            findings.append(Finding(WARNING, "device", ", ".join(node.name for node in disks), found, "equal legs", "unequal_legs"))
+            text = "legs of different %s: %s" % (what, ", ".join(sorted(words)))
+            findings.append(Finding(WARNING, "device", ", ".join(node.name for node in disks), text, "equal legs", "unequal_legs"))
     return findings + judge_links({node.name: seen.drive_links.get(node.devno, ()) for node in disks})
 
 
@@ -195,15 +195,15 @@ def _judge_table(node: Node, table: Table) -> List[Finding]:
     """What is wrong with a partition table itself."""
     findings = []
     for entry in _cut_off(node, table):
-        found = "partition %d ends %s behind the end of the disk" % (entry.number, human(entry.start + entry.size - node.size))
-        wanted = "the whole disk; write nothing to it, and find out what made it smaller"
-        findings.append(Finding(ERROR, "device", node.name, found, wanted, "disk_cut_off"))
+        text = "partition %d ends %s behind the end of the disk" % (entry.number, human(entry.start + entry.size - node.size))
+        remedy = "the whole disk; write nothing to it, and find out what made it smaller"
+        findings.append(Finding(ERROR, "device", node.name, text, remedy, "disk_cut_off"))
     if table.kind == "protective" or table.fault:
         what = "its GPT is damaged: %s" % table.fault if table.fault else "it has a protective MBR, and no GPT in blocks of %d bytes" % node.limits.logical
-        wanted = "a table that can be read: perhaps it was written with blocks of another size, or only its backup is left"
+        remedy = "a table that can be read: perhaps it was written with blocks of another size, or only its backup is left"
         if table.spare:
-            wanted = "a first copy like its backup, which is sound: %s" % write_table_again(node.path)
-        findings.append(Finding(WARNING, "device", node.name, what, wanted, "table_damaged"))
+            remedy = "a first copy like its backup, which is sound: %s" % write_table_again(node.path)
+        findings.append(Finding(WARNING, "device", node.name, what, remedy, "table_damaged"))
     return findings
 
 
@@ -212,9 +212,9 @@ def _judge_followed(seen: Observation, devno: str) -> List[Finding]:
     findings = []
     for node in not_followed(seen, devno):
         kinds = ", ".join(dict.fromkeys(segment.kind for segment in node.segments if not segment.legs)) or node.kind
-        found = "it is a mapping of kind '%s', which cannot be followed: nothing above it is known to be aligned" % kinds
-        wanted = "a mapping that can be, where alignment is to be proven"
-        findings.append(Finding(WARNING, KINDS.get(node.kind, node.kind), title_of(node), found, wanted, "not_followed"))
+        text = "it is a mapping of kind '%s', which cannot be followed: nothing above it is known to be aligned" % kinds
+        remedy = "a mapping that can be, where alignment is to be proven"
+        findings.append(Finding(WARNING, KINDS.get(node.kind, node.kind), title_of(node), text, remedy, "not_followed"))
     return findings
 
 
@@ -225,8 +225,8 @@ def _judge_stripe(seen: Observation, devno: str) -> List[Finding]:
         grains = {disk: geometry(seen, disk).grain_bytes for child, _first in segment.legs for disk in levels_below(seen, child)[0]}
         for disk, grain in grains.items():
             if segment.chunk % grain and len(segment.legs) > 1:
-                found = "stripe size %s is no multiple of the grain %s of %s" % (human(segment.chunk), human(grain), seen.nodes[disk].name)
-                finding = Finding(ERROR, KINDS.get(node.kind, node.kind), title_of(node), found, "a multiple of the grain", "stripe_grain")
+                text = "stripe size %s is no multiple of the grain %s of %s" % (human(segment.chunk), human(grain), seen.nodes[disk].name)
+                finding = Finding(ERROR, KINDS.get(node.kind, node.kind), title_of(node), text, "a multiple of the grain", "stripe_grain")
                 findings.setdefault((node.devno, segment.chunk), finding)
     return list(findings.values())
 
@@ -243,27 +243,27 @@ def _judge_hidden(seen: Observation, members: Sequence[str]) -> List[Finding]:
 def _judge_stripes(seen: Observation, top: Node, made: Filesystem) -> List[Finding]:
     """Whether a filesystem allocates by the stripes that it lies on. Where these differ from one run of bytes to the next, no setting fits them all."""
     kind = FILESYSTEMS[made.kind]
-    met = [one for one in nearest_stripings(seen, top.devno) if one is None or one.layout[1] > 1]
-    striped = [one for one in met if one]
+    met = [striping for striping in nearest_stripings(seen, top.devno) if striping is None or striping.layout[1] > 1]
+    striped = [striping for striping in met if striping]
     if not striped:
         return []
-    wanted = [(one.layout[0] // made.block, one.layout[0] // made.block * one.layout[1]) for one in striped]
-    rows = ["%s, for %d stripes of %s in %s" % (" and ".join(kind.shape(*pair)), one.layout[1], human(one.layout[0]), title_of(one.node))
-            for pair, one in zip(wanted, striped)]  # fmt: skip
+    shapes = [(striping.layout[0] // made.block, striping.layout[0] // made.block * striping.layout[1]) for striping in striped]
+    rows = ["%s, for %d stripes of %s in %s" % (" and ".join(kind.shape(*pair)), striping.layout[1], human(striping.layout[0]), title_of(striping.node))
+            for pair, striping in zip(shapes, striped)]  # fmt: skip
     name, unset = made.label or title_of(top), not made.stride and not made.stripe_width
-    fits = (made.stride, made.stripe_width) in wanted
+    fits = (made.stride, made.stripe_width) in shapes
     if fits and len(met) == 1:
         return []
-    found = "no %s" % kind.shape_words if unset else "%s (blocks of %d)" % (" and ".join(kind.shape(made.stride, made.stripe_width)), made.block)
-    found += " for a volume that is striped in one way here and in another there" if len(met) > 1 else ""
+    text = "no %s" % kind.shape_words if unset else "%s (blocks of %d)" % (" and ".join(kind.shape(made.stride, made.stripe_width)), made.block)
+    text += " for a volume that is striped in one way here and in another there" if len(met) > 1 else ""
     asked = " or ".join(rows) if len(met) == 1 else "one layout in all of it; it has %s" % " and ".join(rows + ["no stripes"] * (None in met))
-    return [Finding(WARNING if unset or fits else ERROR, "filesystem", name, found, asked, kind.stripe_rule)]
+    return [Finding(WARNING if unset or fits else ERROR, "filesystem", name, text, asked, kind.stripe_rule)]
 
 
 def _judge_state(seen: Observation, top: Node, made: Filesystem, options: Sequence[str]) -> List[Finding]:
     kind, name = FILESYSTEMS[made.kind], made.label or title_of(top)
     changes = kind.changes(made, top.size) + kind.grain_changes(made, grain_below(seen, top.devno)) + kind.mounted_otherwise(made, options)
-    return [Finding(ERROR if one.bad else WARNING, made.kind, name, one.found, one.wanted, one.rule) for one in changes]
+    return [Finding(ERROR if change.bad else WARNING, made.kind, name, change.found, change.wanted, change.rule) for change in changes]
 
 
 _NOT_STORAGE = ("sr", "fd", "zram")  # removable media and memory
@@ -272,7 +272,7 @@ _NOT_STORAGE = ("sr", "fd", "zram")  # removable media and memory
 def tops(seen: Observation, targets: Optional[Sequence[str]] = None) -> List[str]:
     """The nodes on top of the host's stacks: those with content (filesystem, mount, swap, PV) and nothing above."""
     allowed = {node.devno for target in targets for node in seen.tree(target)} if targets is not None else set(seen.nodes)
-    found = []
+    devnos = []
     for devno, node in seen.nodes.items():
         if devno not in allowed or (seen.children(devno) and not seen.mounted(devno)):
             continue
@@ -281,8 +281,8 @@ def tops(seen: Observation, targets: Optional[Sequence[str]] = None) -> List[str
         if node.kind == "loop" and not node.backing_file and not node.identity.test:
             continue
         if node.kind == "other" and not node.name.startswith(_NOT_STORAGE):
-            found.append(devno)
+            devnos.append(devno)
             continue
         if devno in seen.filesystems or seen.mounted(devno) or seen.signatures.get(devno) or devno in seen.swaps or seen.pv(devno):
-            found.append(devno)
-    return sorted(found, key=lambda devno: seen.nodes[devno].title or seen.nodes[devno].name)
+            devnos.append(devno)
+    return sorted(devnos, key=lambda devno: seen.nodes[devno].title or seen.nodes[devno].name)

@@ -69,9 +69,6 @@ class OtherKind(FilesystemKind):
     def shape(self, stride, stripe_width):
         return "sunit %d" % stride, "swidth %d" % stripe_width
 
-    def facts(self, found):
-        return {"block_size": found.block, "stride": found.stride, "stripe_width": found.stripe_width}
-
     def changes(self, found, size):
         return []
 
