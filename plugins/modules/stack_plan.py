@@ -18,6 +18,8 @@ description:
     planned, is therefore printed in real runs as well as in check mode.
   - What stands and can have more is a step where the spec says so - C(grow=true) on the stack, a larger C(size) of a volume, further C(devices) in
     whole rows of C(stripes). Without it a device that grew is a warning. M(plumbline.ssd.stack_growth) carries these steps out. Nothing shrinks.
+  - A stack with C(mirror=true) has one array over its devices. M(plumbline.ssd.stack_mirror) carries the steps for it out. A stack that runs without a
+    member of its array, and a member with older data, are refused.
   - Refuses the plan if a device is not blank, is in use, or cannot be told from another device, and if an existing part could only be
     rebuilt. The refusal has all reasons at once. A refused plan has no steps.
   - Refuses mount options by which an acknowledged write can be lost on the devices of the volume, unless the stack accepts the risk by
@@ -45,6 +47,7 @@ seealso:
   - module: plumbline.ssd.stack_info
   - module: plumbline.ssd.aligned_partition
   - module: plumbline.ssd.stack_growth
+  - module: plumbline.ssd.stack_mirror
   - module: plumbline.ssd.write_cache
 author:
   - the plumbline.ssd authors (@plumbline)

@@ -17,6 +17,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import 
 MOST_NODES = 10_000
 # Ways from a device down to its disks: a volume of 1,000 segments on 64 devices has 64,000.
 MOST_WAYS = 1 << 16
+MOST_MEMBERS = 1 << 12  # of an array of md; a superblock has room for fewer roles
 MOST_WAYS_OF_ALL = 1 << 18  # of all devices together, each way once for each device that a filesystem of several has
 _NO_READING = "what the host returned does not fit together: "
 
@@ -32,6 +33,11 @@ def check_reading(seen: Observation) -> None:
     for devno, raid in seen.raids.items():
         if min(raid.done, raid.total, raid.mismatches or 0) < 0:
             raise PlumblineError(f"{_NO_READING}the array {devno} has a number below 0")
+    arrays = [(array.disks, array.chunk, array.component) for array in seen.md_arrays]
+    arrays += [(found.disks, found.chunk, found.data_offset) for found in seen.md_superblocks.values()]
+    for disks, *sizes in arrays:
+        if not 0 <= disks <= MOST_MEMBERS or min(sizes) < 0:
+            raise PlumblineError(f"{_NO_READING}an array of md has {disks:,} members, or a size below 0; wanted at most {MOST_MEMBERS:,}")
     for path, devno in seen.paths.items():
         if devno not in seen.nodes:
             raise PlumblineError(f"{_NO_READING}{path} leads to device {devno}, which is not there")

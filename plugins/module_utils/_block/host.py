@@ -16,6 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.hidden_pv imp
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.link import Link
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.lvm import Lv, Lvm, Pv, Vg
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import MdArray, MdSuperblock
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import RaidState
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.read_path import Part
 
@@ -265,6 +266,8 @@ class Observation:
     backings: Dict[str, List[str]] = field(default_factory=dict)  # device number → loop devices and targets that are made of it
     multipath: List[str] = field(default_factory=list)  # single paths of multipath maps, by udev's word
     raids: Dict[str, RaidState] = field(default_factory=dict)  # of arrays with redundancy, of md and of LVM
+    md_arrays: List[MdArray] = field(default_factory=list)  # those included that do not run
+    md_superblocks: Dict[str, MdSuperblock] = field(default_factory=dict)  # of partitions that are members, or were
     lvm: Lvm = field(default_factory=Lvm)
     hidden: Dict[str, HiddenPv] = field(default_factory=dict)  # device number → a PV that LVM does not list
     lvm_filters: Dict[str, Tuple[str, ...]] = field(default_factory=dict)  # filter, global_filter → patterns, where a VG is to be made and LVM heeds them
@@ -362,6 +365,10 @@ class Observation:
             if node.title == title and node.kind == "lvm":
                 return node
         return None
+
+    def array_over(self, devno: str) -> Optional[MdArray]:
+        """The array of md that has a device as its member."""
+        return next((array for array in self.md_arrays if any(member.devno == devno for member in array.members)), None)
 
     def mounted(self, devno: str) -> List[Mount]:
         return [mount for mount in self.mounts if mount.devno == devno]

@@ -56,3 +56,8 @@ def better_format(lbafs: Optional[Sequence[Mapping[str, Any]]]) -> Optional[int]
 def deallocated_reads_ones(id_ns: Mapping[str, Any]) -> bool:
     """Whether the drive says that deallocated blocks read as 0xFF (DLFEAT bits 2:0 = 2). *id_ns*: as of parse_id_ns(), empty where there is none."""
     return int(id_ns.get("dlfeat", 0)) & 0x7 == 2
+
+
+def deallocated_reads_zeros(id_ns: Mapping[str, Any]) -> bool:
+    """Whether the drive says that deallocated blocks read as zeros (DLFEAT bits 2:0 = 1)."""
+    return int(id_ns.get("dlfeat", 0)) & 0x7 == 1

@@ -27,3 +27,4 @@ class Questions(NamedTuple):
     proofs: Tuple[str, ...] = ()  # stacks whose last proof is asked for
     process: str = "self"  # whose mounts are those of the host
     health: bool = False  # whether the last readings of the drives' health are asked for
+    serials: Tuple[str, ...] = ()  # of disks that are looked at beside those that are named

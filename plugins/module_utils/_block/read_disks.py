@@ -91,6 +91,7 @@ def disks_to_look_at(seen: Observation, ask: Questions) -> List[str]:
         if node.parent or node.slaves or node.devno in targets:
             continue
         matches = node.kind == "disk" and any(fnmatch.fnmatchcase(node.identity.model, model) for model in ask.models)
+        matches = matches or (node.kind == "disk" and node.identity.serial in ask.serials)
         if matches or (ask.everything and node.kind in ("disk", "loop")):
             targets.append(node.devno)
     return targets

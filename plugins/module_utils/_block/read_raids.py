@@ -3,10 +3,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from typing import List
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import (
+    SUPERBLOCK_AT,
+    SUPERBLOCK_BYTES,
+    MdArray,
+    MdMember,
+    parse_md_superblock,
+)
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid import is_raid_map, parse_raid_status
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import md_state
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_sysfs import read_text
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_sysfs import read_size, read_text
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
 
@@ -15,6 +27,7 @@ _FILES = ("sync_action", "sync_completed", "resync_start", "mismatch_cnt", "last
 
 def read_raids(run: Runner, seen: Observation) -> None:
     """Put what the arrays say into the observation. The tool is run only where there is a map of dm-raid."""
+    seen.md_arrays = read_md_arrays()
     for devno, node in seen.nodes.items():
         if node.kind == "md":
             files = {name: read_text("/sys/class/block/%s/md/%s" % (node.name, name)) for name in _FILES}
@@ -38,3 +51,39 @@ def _note_lost(seen: Observation, devno: str, width: int, lost: int) -> None:
     node = seen.nodes[devno]
     segments = tuple(one._replace(width=one.width or width, degraded=max(one.degraded, lost)) for one in node.segments)
     seen.nodes[devno] = node._replace(segments=segments)
+
+
+_MEMBER = "linux_raid_member"  # what libblkid calls one
+_BASE = "/sys/class/block"
+
+
+def read_md_arrays() -> List[MdArray]:
+    """The arrays of md that the kernel has, those included that do not run: these have no size, and are no block devices to others."""
+    names = [name for name in sorted(os.listdir(_BASE)) if name.startswith("md") and os.path.isdir("%s/%s/md" % (_BASE, name))]
+    arrays = []
+    for name in names:
+        at = "%s/%s/md" % (_BASE, name)
+        members = []
+        for entry in sorted(os.listdir(at)):
+            devno = read_text("%s/%s/block/dev" % (at, entry)) if entry.startswith("dev-") else ""
+            if devno:
+                slot, states = read_text("%s/%s/slot" % (at, entry)), read_text("%s/%s/state" % (at, entry))
+                members.append(MdMember(devno, int(slot) if slot.isdigit() else -1, tuple(word for word in states.replace(",", " ").split())))
+        level, state = read_text(at + "/level"), read_text(at + "/array_state")
+        layout, chunk, disks, kib = (read_size("%s/%s" % (at, what)) for what in ("layout", "chunk_size", "raid_disks", "component_size"))
+        arrays.append(MdArray(name, read_text("%s/%s/dev" % (_BASE, name)), state, level, layout, chunk, disks, kib * 1024, tuple(members)))
+    return [array for array in arrays if array.state != "clear"]
+
+
+def read_md_superblocks(seen: Observation) -> None:
+    """What the members of arrays say that are in one now, or look as if they had been. Called when the signatures are known."""
+    inside = {member.devno for array in seen.md_arrays for member in array.members}
+    looking = {devno for devno, found in seen.signatures.items() if any(one.type == _MEMBER for one in found)}
+    for devno in sorted(inside | looking):
+        node = seen.nodes.get(devno)
+        if node and node.kind == "part":
+            with contextlib.suppress(OSError):  # of one that is gone, or cannot be read, nothing is known
+                ((_at, raw),) = block_device.read_pieces(node.path, [(SUPERBLOCK_AT, SUPERBLOCK_BYTES)])
+                found = parse_md_superblock(raw)
+                if found:
+                    seen.md_superblocks[devno] = found

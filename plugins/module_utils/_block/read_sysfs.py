@@ -11,6 +11,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry import Limits
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Mount, Node, Observation, Segment
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.identity import Identity
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.proc_files import parse_mountinfo
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.tool_output import SECTOR
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import escape_unprintable
@@ -47,6 +48,11 @@ def _decoded(raw: bytes) -> str:
 def _int(path: str, default: int = 0) -> int:
     text = read_text(path)
     return int(text) if text.lstrip("-").isdigit() else default
+
+
+def read_size(path: str) -> int:
+    """A number that is 0 or more; 0 where there is none."""
+    return max(_int(path), 0)
 
 
 def devno(number: int) -> str:
@@ -170,7 +176,7 @@ def _md_segments(at: str, size: int) -> Tuple[Segment, ...]:
             legs.append((devno, _int(member + "/offset") * SECTOR))
     if level == "linear" and len(legs) == count:
         return _one_behind_the_other(at, size, legs)
-    if level == "raid10" and (_int(at + "/md/layout") != _NEAR_2 or count % 2):
+    if level == "raid10" and (_int(at + "/md/layout") != NEAR_2 or count % 2):
         legs = []  # where its bytes lie is not worked out here
     return (Segment(0, size, level, chunk if level != "raid1" else 0, tuple(legs), count, _int(at + "/md/degraded")),)
 
@@ -196,9 +202,6 @@ def read_members(names: Mapping[str, str]) -> List[Tuple[str, ...]]:
         if name in names:
             found.setdefault(os.path.dirname(os.path.dirname(path)), []).append(names[name])  # the directory of the filesystem
     return [tuple(members) for members in found.values()]
-
-
-_NEAR_2 = 0x102  # two copies side by side, md(4) and mdadm's layout of raid10
 
 
 def _one_behind_the_other(at: str, size: int, legs: Sequence[Tuple[str, int]]) -> Tuple[Segment, ...]:

@@ -96,3 +96,13 @@ def common_grain(geometries: List[Geometry]) -> int:
     for geometry in geometries:
         total = lcm(total, geometry.grain_bytes)
     return total
+
+
+def array_bytes(length: int, offset: int, chunk: int, disks: int) -> int:
+    """The size of an array of RAID 10 with two copies side by side, over partitions of *length* whose data begin at *offset*."""
+    return component_bytes(length, offset, chunk) * disks // 2
+
+
+def component_bytes(length: int, offset: int, chunk: int) -> int:
+    """What such an array uses of each of them: whole chunks."""
+    return max(length - offset, 0) // chunk * chunk

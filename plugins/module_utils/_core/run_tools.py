@@ -75,7 +75,7 @@ def guarded(run: Callable[..., Tuple[int, str, str]]) -> Callable[..., Tuple[int
     return wrapped
 
 
-TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mount", "fio", "udevadm", "hdparm", "sdparm", "nvme", "smartctl")
+TOOLS = ("lvm", "dmsetup", "wipefs", "sfdisk", "mount", "fio", "udevadm", "hdparm", "sdparm", "nvme", "smartctl", "mdadm")
 
 
 def find_known_tools(more: Iterable[str] = ()) -> Dict[str, str]:

@@ -154,6 +154,30 @@ def growth_step(action: str, stack: str, disks: Sequence[StandingDisk], summary:
     return {"action": action, "stack": stack, "disks": [disk.as_dict() for disk in disks], **more, "summary": summary}
 
 
+MIRROR_CREATE, MIRROR_ADD, MIRROR_REPLACE, MIRROR_GROW = MIRROR = ("mirror_create", "mirror_add", "mirror_replace", "mirror_grow")
+# A step for the array of a mirrored stack, as the module stack_mirror takes it; each action has a use for some of these.
+MIRROR_STEP = {
+    "action": {"type": "str", "choices": list(MIRROR), "required": True},
+    "stack": {"type": "str", "required": True},
+    "disks": {"type": "list", "elements": "dict", "required": True, "options": STANDING_DISK},
+    "array": {"type": "str", "required": True},
+    "members": {"type": "list", "elements": "str", "required": True},
+    "chunk_bytes": {"type": "int", "required": True},
+    "data_offset_bytes": {"type": "int", "default": 0},
+    "component_bytes": {"type": "int", "default": 0},
+    "assume_clean": {"type": "bool", "default": False},
+    "old": {"type": "str", "default": ""},
+    "new": {"type": "str", "default": ""},
+    "summary": {"type": "str", "default": ""},
+}
+
+
+def mirror_step(action: str, stack: str, disks: Sequence[StandingDisk], array: str, members: Sequence[str], chunk: int, summary: str, **more: Any) -> Step:
+    """For stack_mirror; sizes in bytes. *array*: its UUID; *members*: the GUIDs of the partitions that are, or are to be, its members, in their order."""
+    asked = {"array": array, "members": list(members), "chunk_bytes": chunk}
+    return {"action": action, "stack": stack, "disks": [disk.as_dict() for disk in disks], **asked, **more, "summary": summary}
+
+
 # The fields of Mount, as the module mount_points takes them.
 MOUNT = {
     "path": {"type": "path", "required": True},

@@ -81,7 +81,9 @@ def _choose(plans: Sequence[StackPlan], seen: Observation, named: Sequence[list[
 
 def _named(plan: StackPlan, seen: Observation, device: DeviceName) -> str:
     devno = seen.paths.get(device.path, "")
-    if not devno:
+    if not devno and plan.spec.mirror:
+        plan.missing.append(device)  # what that means is judged when the others are known
+    elif not devno:
         name = device.path.rsplit("/", 1)[-1]
         disks = {n.devno for n in seen.nodes.values() if n.kind == "disk"}
         links = sorted(link for link, number in seen.links.items() if number in disks)
@@ -253,7 +255,9 @@ def _check_controllers(plan: StackPlan, seen: Observation) -> None:
         controllers = ", ".join(dict.fromkeys(node.identity.controller for node in nodes))
         names = " and ".join(node.name for node in nodes)
         text = "%s are namespaces of one SSD (%s): striping them doubles nothing"
-        if "shared_controller" in plan.spec.accept:
+        if plan.spec.mirror:
+            plan.refuse("%s are namespaces of one SSD (%s): a mirror has to outlive an SSD [mirror]; name one namespace of each", names, controllers)
+        elif "shared_controller" in plan.spec.accept:
             plan.warn(text + " [accepted: shared_controller]", names, controllers)
         else:
             plan.refuse(text + "; name two SSDs, or set accept: [shared_controller]", names, controllers)

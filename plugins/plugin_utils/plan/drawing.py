@@ -13,6 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import h
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import escape_unprintable
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import state_of
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import GROWTH
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions import carried_bytes
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Plan, PlannedVolume, StackPlan
 
 
@@ -20,7 +21,7 @@ def draw_wanted(plan: StackPlan, seen: Observation) -> list[str]:
     """The stack as the plan would leave it."""
     spec = plan.spec
     grains = {leg.geometry.grain.source for leg in plan.legs}
-    shape = spec.laid.of_stack(len(plan.legs), plan.width, plan.stripe)
+    shape = spec.laid.of_stack(len(plan.legs), plan.row_legs, plan.stripe)
     lines = ["%s: %s, grain %s (%s)" % (spec.name, shape, human(plan.grain), "; ".join(sorted(grains)))]
     for leg in plan.ordered:
         node = seen.nodes[leg.devno]
@@ -29,17 +30,25 @@ def draw_wanted(plan: StackPlan, seen: Observation) -> list[str]:
         words = " " + leg.reserve_words if leg.reserve_words else ""
         lines.append("    %s at the end  reserve%s" % (human(node.size - leg.start - leg.size), words))
     if spec.grouped:
-        lines.append("  VG %s  extents of %s, data at %s of each partition" % (spec.name, human(plan.extent), human(plan.data_start)))
+        carrier = "the array" if spec.mirror else "each partition"
+        lines += _draw_array(plan) if spec.mirror else []
+        lines.append("  VG %s  extents of %s, data at %s of %s" % (spec.name, human(plan.extent), human(plan.data_start), carrier))
     for volume in plan.volumes:
         lines += _draw_volume(plan, volume)
     return lines
+
+
+def _draw_array(plan: StackPlan) -> list[str]:
+    pairs = [" + ".join(partition_name(plan.spec.name, leg.index) for leg in plan.ordered[at : at + 2]) for at in range(0, len(plan.legs), 2)]
+    size = carried_bytes(plan, min(leg.size for leg in plan.legs))
+    return ["  array %s  RAID 10, chunk %s, data at %s of each partition: %s" % (human(size), human(plan.stripe), human(plan.array_offset), ", ".join(pairs))]
 
 
 def _draw_volume(plan: StackPlan, planned: PlannedVolume) -> list[str]:
     volume, lines = planned.spec, []
     where = "on LV %s" % planned.name
     if plan.spec.grouped:
-        stripes = ", %d stripes of %s" % (planned.width, human(planned.stripe)) if planned.stripe else ""
+        stripes = ", %d stripes of %s" % (planned.width, human(planned.stripe)) if planned.stripe and not plan.spec.mirror else ""
         lines.append("    LV %s  %s%s" % (planned.name, human(planned.size), stripes))
     else:
         where = "on partition %d" % planned.legs[0].index
@@ -82,7 +91,10 @@ def _draw_standing(plan: StackPlan, seen: Observation) -> list[str]:
     return lines
 
 
-_PARTS = (("partition", "partitions"), ("volume_group", "VG"), ("logical_volume", "LVs"), ("filesystem", "filesystems"), ("mount", "mounts"))
+_PARTS = (
+    *(("partition", "partitions"), ("mirror_create", "array"), ("volume_group", "VG"), ("logical_volume", "LVs")),
+    *(("filesystem", "filesystems"), ("mount", "mounts")),
+)
 
 
 def diff(plan: Plan, seen: Observation) -> dict[str, str]:

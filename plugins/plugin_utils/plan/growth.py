@@ -22,7 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import 
     StandingDisk,
     growth_step,
 )
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, PlannedVolume, StackPlan
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Carrier, Leg, PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import disk_fields, part_path
 
@@ -31,23 +31,29 @@ _TAKE_IN = "set grow: true on the stack, and it is taken in while it is in use"
 
 def disks_of(plan: StackPlan, seen: Observation) -> list[StandingDisk]:
     """The stack's disks, as the module that carries a step out finds them again."""
-    return [_disk(plan, seen, leg) for leg in plan.ordered]
+    return [standing_disk(plan, seen, leg) for leg in plan.ordered]
 
 
-def _disk(plan: StackPlan, seen: Observation, leg: Leg) -> StandingDisk:
+def standing_disk(plan: StackPlan, seen: Observation, leg: Leg) -> StandingDisk:
     node = seen.nodes[leg.devno]
     return StandingDisk(**disk_fields(plan, node, leg), length_bytes=leg.size if leg.grows else 0)
 
 
-def leg_path(plan: StackPlan, seen: Observation, leg: Leg) -> str:
-    return part_path(leg, plan.spec.name, seen.nodes[leg.devno].identity.key)
+def partitions_as_carriers(plan: StackPlan, seen: Observation) -> list[Carrier]:
+    """The partitions of a stack's legs, each of which carries a PV."""
+    found = []
+    for leg in plan.ordered:
+        disk = seen.nodes[leg.devno]
+        path, now = part_path(leg, plan.spec.name, disk.identity.key), leg.entry.size if leg.entry else 0
+        found.append(Carrier(path, disk.name, [leg], leg.node, leg.size, now, leg.spare, leg.grows))
+    return found
 
 
 def plan_restored_tables(plan: StackPlan, seen: Observation) -> bool:
     """The step for first copies of tables that are damaged, where the backup is sound and ours; what comes after it is planned then."""
     legs = [leg for leg in plan.legs if leg.restores]
     if legs:
-        disks = [_disk(plan, seen, leg)._replace(guid=old.guid, start_bytes=old.start, length_bytes=old.size) for leg in legs if (old := leg.restores)]
+        disks = [standing_disk(plan, seen, leg)._replace(guid=old.guid, start_bytes=old.start, length_bytes=old.size) for leg in legs if (old := leg.restores)]
         names = ", ".join(seen.nodes[leg.devno].name for leg in legs)
         summary = "write the first partition table of %s again from its backup, which is sound; what is on it is planned then" % names
         plan.steps.append(growth_step(RESTORE_TABLE, plan.spec.name, disks, summary, unfinished=True))
@@ -86,24 +92,24 @@ def plan_grown_partitions(plan: StackPlan, seen: Observation) -> None:
 def plan_grown_pvs(plan: StackPlan, seen: Observation) -> None:
     """The step for the PVs that are smaller than their partitions are, or will be. Within a partition is what its own run left: it is carried on."""
     grown = []
-    for leg in plan.ordered:
-        pv = seen.pv(leg.node.devno) if leg.node else None
-        if not pv or pv.vg != plan.spec.name or not leg.entry:
+    for carrier in plan.carriers:
+        pv = seen.pv(carrier.node.devno) if carrier.node else None
+        if not pv or pv.vg != plan.spec.name or not carrier.now:
             continue
-        units, now = (leg.size - pv.data_start) // plan.extent, (leg.entry.size - pv.data_start) // plan.extent
+        units, now = (carrier.size - pv.data_start) // plan.extent, (carrier.now - pv.data_start) // plan.extent
         if pv.extents > max(units, now):
             text = "PV %s has %d extents, and its partition has room for %d [damaged]: it was larger; grow: true makes it so again, or bring back its table"
             plan.refuse(text, pv.name, pv.extents, now)
         elif pv.extents < units and pv.mdas > 1:
-            if plan.spec.grow and leg.spare:
+            if plan.spec.grow and carrier.spare:
                 text = "PV %s keeps a second copy of LVM's metadata at its end (pvmetadatacopies), and is not grown here; leave grow out"
                 plan.refuse(text, pv.name)
-        elif pv.extents < units and (plan.spec.grow or leg.grows):
-            grown.append(leg)
+        elif pv.extents < units and (plan.spec.grow or carrier.grows):
+            grown.append(carrier)
         elif pv.extents < units:
             plan.warn("PV %s is %s smaller than its partition; %s", pv.name, human((units - pv.extents) * plan.extent), _TAKE_IN)
     if grown:
-        paths, names = [leg_path(plan, seen, leg) for leg in grown], ", ".join(seen.nodes[leg.devno].name for leg in grown)
+        paths, names = [carrier.path for carrier in grown], ", ".join(carrier.name for carrier in grown)
         more = {"pvs": paths, "extent_bytes": plan.extent}
         plan.steps.append(growth_step(GROW_PV, plan.spec.name, disks_of(plan, seen), "grow the PVs on %s" % names, **more))
 
@@ -111,41 +117,41 @@ def plan_grown_pvs(plan: StackPlan, seen: Observation) -> None:
 def plan_extended_group(plan: StackPlan, seen: Observation, members: set[str]) -> None:
     """The step by which the PVs of further rows join the volume group."""
     spec = plan.spec
-    new = [leg for leg in plan.ordered if not leg.node or leg.node.devno not in members]
+    new = [carrier for carrier in plan.carriers if not carrier.node or carrier.node.devno not in members]
     if not new:
         return
-    if not spec.stripes or any(leg in plan.rows[0] for leg in new):
+    if not spec.stripes or any(carrier in plan.carrier_rows[0] for carrier in new):
         text = "VG '%s' holds %d of its %d PVs; a stripe does not get wider: set stripes to the devices that it goes over, and name whole rows of as many more"
         plan.refuse(text, spec.name, len(plan.legs) - len(new), len(plan.legs))
         return
-    names = ", ".join(seen.nodes[leg.devno].name for leg in new)
-    more = {"pvs": [leg_path(plan, seen, leg) for leg in new], "data_alignment_bytes": plan.data_start}
+    names = ", ".join(carrier.name for carrier in new)
+    more = {"pvs": [carrier.path for carrier in new], "data_alignment_bytes": plan.data_start}
     plan.steps.append(growth_step(EXTEND_VG, spec.name, disks_of(plan, seen), "add the PVs on %s to VG %s" % (names, spec.name), **more))
 
 
-def leg_units(plan: StackPlan, seen: Observation, leg: Leg) -> int:
-    """Extents of a leg's PV when the steps before are carried out."""
-    pv = seen.pv(leg.node.devno) if leg.node else None
+def carrier_units(plan: StackPlan, seen: Observation, carrier: Carrier) -> int:
+    """Extents of a PV when the steps before are carried out."""
+    pv = seen.pv(carrier.node.devno) if carrier.node else None
     if not pv or pv.vg != plan.spec.name:
-        return (leg.size - plan.data_start) // plan.extent
-    grown = (leg.size - pv.data_start) // plan.extent if (plan.spec.grow or leg.grows) and pv.mdas < 2 else 0
+        return (carrier.size - plan.data_start) // plan.extent
+    grown = (carrier.size - pv.data_start) // plan.extent if (plan.spec.grow or carrier.grows) and pv.mdas < 2 else 0
     return max(pv.extents, grown)
 
 
 def row_units(plan: StackPlan, seen: Observation) -> list[int]:
-    """For each row its units: one is an extent on each of its legs."""
-    return [min(leg_units(plan, seen, leg) for leg in row) for row in plan.rows]
+    """For each row its units: one is an extent on each of its PVs."""
+    return [min(carrier_units(plan, seen, carrier) for carrier in row) for row in plan.carrier_rows]
 
 
 def free_units(plan: StackPlan, seen: Observation) -> list[int]:
     """The same of what no LV has."""
 
-    def free(leg: Leg) -> int:
-        pv = seen.pv(leg.node.devno) if leg.node else None
+    def free(carrier: Carrier) -> int:
+        pv = seen.pv(carrier.node.devno) if carrier.node else None
         taken = pv.extents - sum(length for _start, length in pv.free) // plan.extent if pv and pv.vg == plan.spec.name else 0
-        return leg_units(plan, seen, leg) - taken
+        return carrier_units(plan, seen, carrier) - taken
 
-    return [min(free(leg) for leg in row) for row in plan.rows]
+    return [min(map(free, row)) for row in plan.carrier_rows]
 
 
 # --- volumes ---------------------------------------------------------------------------------------
@@ -167,8 +173,8 @@ def plan_grown_volume(plan: StackPlan, seen: Observation, planned: PlannedVolume
     unit, size = plan.extent * planned.width, begin
     for number, units in pieces:
         before, size = size, size + units * unit
-        row = plan.rows[number]
-        names = ", ".join(seen.nodes[leg.devno].name for leg in row)
+        row = plan.carrier_rows[number]
+        names = ", ".join(carrier.name for carrier in row)
         more = {
             "lv": planned.name,
             "from_bytes": before,
@@ -176,7 +182,7 @@ def plan_grown_volume(plan: StackPlan, seen: Observation, planned: PlannedVolume
             "extent_bytes": plan.extent,
             "stripes": planned.width,
             "stripe_bytes": planned.stripe,
-            "pvs": [leg_path(plan, seen, leg) for leg in row],
+            "pvs": [carrier.path for carrier in row],
         }
         summary = "grow LV %s/%s from %s to %s, on %s" % (plan.spec.name, planned.name, human(before), human(size), names)
         plan.steps.append(growth_step(GROW_LV, plan.spec.name, disks_of(plan, seen), summary, **more))

@@ -12,7 +12,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes impor
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import (
     behind_metadata,
     free_units,
-    leg_path,
     plan_extended_group,
     plan_grown_pvs,
     plan_grown_volume,
@@ -28,12 +27,12 @@ TOO_SMALL = "volume '%s' would have %s, %s; wanted at least %s"
 
 def plan_group(plan: StackPlan, seen: Observation) -> None:
     spec = plan.spec
-    paths = [leg_path(plan, seen, leg) for leg in plan.ordered]
+    paths = [carrier.path for carrier in plan.carriers]
     group = seen.vg(spec.name)
-    parts = {leg.node.devno for leg in plan.legs if leg.node}
-    for leg in plan.legs:
-        if leg.node:
-            refuse_contents(plan, seen, [leg], volume_rules.part_content_reasons(seen, leg.node, spec.name))
+    parts = {carrier.node.devno for carrier in plan.carriers if carrier.node}
+    for carrier in plan.carriers:
+        if carrier.node:
+            refuse_contents(plan, seen, carrier.legs, volume_rules.part_content_reasons(seen, carrier.node, spec.name))
     members = {pv.devno for pv in seen.lvm.pvs if pv.vg == spec.name}
     lost = [pv for pv in seen.lvm.pvs if pv.vg == spec.name and pv.devno not in seen.nodes]
     if lost and members & parts:
@@ -76,13 +75,21 @@ def _check_group(plan: StackPlan, seen: Observation) -> None:
         refuse_rebuild(plan, "VG '%s'" % spec.name, "extents of %s" % human(group.extent_bytes), human(spec.extent_bytes))
     plan.extent = group.extent_bytes
     members = [pv for pv in seen.lvm.pvs if pv.vg == spec.name]
-    if len(members) == len(plan.legs):  # a PV that is still to be made gets what suits all
+    if len(members) == len(plan.carriers):  # a PV that is still to be made gets what suits all
         plan.data_start = members[-1].data_start
-    for leg in plan.legs:
-        pv = seen.pv(leg.node.devno) if leg.node else None
-        if pv and (leg.start + pv.data_start) % leg.geometry.grain_bytes != leg.geometry.offset_bytes:
-            phase = (leg.start + pv.data_start) % leg.geometry.grain_bytes
+    for carrier, leg in [(one, leg) for one in plan.carriers for leg in one.legs]:
+        pv = seen.pv(carrier.node.devno) if carrier.node else None
+        at = leg.start + _on_leg(plan, pv.data_start) if pv else 0
+        if pv and at % leg.geometry.grain_bytes != leg.geometry.offset_bytes:
+            phase = at % leg.geometry.grain_bytes
             refuse_rebuild(plan, "PV %s" % pv.name, "its data at phase %d (pe_start %d)" % (phase, pv.data_start), "phase %d" % leg.geometry.offset_bytes)
+
+
+def _on_leg(plan: StackPlan, byte: int) -> int:
+    """Where a byte of what carries a PV lies on the partition of each leg."""
+    if not plan.spec.mirror:
+        return byte
+    return plan.array_offset + byte // (plan.stripe * plan.data_legs) * plan.stripe + byte % plan.stripe
 
 
 def plan_volumes(plan: StackPlan, seen: Observation) -> None:
@@ -108,7 +115,7 @@ def plan_volumes(plan: StackPlan, seen: Observation) -> None:
         _check_map(plan, seen, "%s-%s" % (spec.name, name))
     shown = len(plan.refusals) > known
     if seen.vg(spec.name) and missing:
-        for part in [leg.node for leg in plan.legs if leg.node]:
+        for part in [carrier.node for carrier in plan.carriers if carrier.node]:
             for reason in volume_rules.free_reasons(seen, part):
                 plan.refuse("%s", reason.words)
     needs = {name: max(wanted[name] - (lv.size // unit if lv else 0), 0) for name, lv in found.items()}
@@ -128,7 +135,7 @@ def plan_volumes(plan: StackPlan, seen: Observation) -> None:
             _check_lv(plan, seen, planned, lv, free)
             continue
         (first, units), *rest = take_units(free, wanted[planned.name])
-        row = [leg_path(plan, seen, leg) for leg in plan.rows[first]] if len(plan.rows) > 1 else []
+        row = [carrier.path for carrier in plan.carrier_rows[first]] if len(plan.carrier_rows) > 1 else []
         summary = "LV %s/%s, %s %s" % (spec.name, planned.name, human(units * unit), spec.laid.of_volume(plan.width, plan.stripe))
         plan.steps.append(_lv_step(plan, planned, units * unit, False, summary, row))
         plan_grown_volume(plan, seen, planned, units * unit, rest)
@@ -154,7 +161,7 @@ def _lv_step(plan: StackPlan, planned: PlannedVolume, size: int, unfinished: boo
 
 def _check_lv(plan: StackPlan, seen: Observation, planned: PlannedVolume, found: Lv, free: list[int]) -> None:
     what, width = "LV %s/%s" % (found.vg, found.name), plan.width
-    kind, striped = plan.spec.laid.segment, plan.spec.laid.striped
+    kind, striped = plan.spec.laid.segment, plan.spec.laid.segment == "striped"
     if found.stripes != width or set(found.kinds) != {kind}:
         layout = "%d stripes" % found.stripes if set(found.kinds) == {"striped"} else ", ".join(found.kinds)
         if striped and set(found.kinds) == {kind} and 1 < found.stripes < len(plan.legs):

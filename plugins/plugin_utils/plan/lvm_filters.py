@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_PARTLABEL
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_ID, BY_PARTLABEL, MD_NAME
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.hidden_pv import FILTERS
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import partition_name
@@ -55,14 +55,22 @@ def names_of_partition(seen: Observation, leg: Leg, stack: str) -> Iterator[str]
         yield "%s-part%d" % (link, number)
 
 
+def _names_of_array(_seen: Observation, _leg: Leg, stack: str) -> Iterator[str]:
+    """The same of the array of a mirrored stack; the link by its UUID has a name that no filter of a person has."""
+    yield from ("/dev/md127", "/dev/md/" + stack, BY_ID + MD_NAME + stack)
+
+
 def refuse_rejected(plan: StackPlan, seen: Observation) -> None:
     """Refuse the devices of a stack that LVM's filters keep it from, where no PV of ours is on them yet. An audit, which proves nothing blank, tells it too."""
     stands = {leg.devno for leg in plan.legs if leg.node and not leg.erase and (seen.pv(leg.node.devno) or leg.node.devno in seen.hidden)}
     new = [leg for leg in plan.legs if leg.devno not in stands]
+    if plan.spec.mirror:
+        new = [] if seen.vg(plan.spec.name) else plan.ordered[:1]
+    names_of = _names_of_array if plan.spec.mirror else names_of_partition
     for setting in FILTERS:
         try:
             lvm_filter = LvmFilter(seen.lvm_filters.get(setting, ()))
-            rejected = {leg.devno: lvm_filter.rejecting(list(names_of_partition(seen, leg, plan.spec.name))) for leg in new}
+            rejected = {leg.devno: lvm_filter.rejecting(list(names_of(seen, leg, plan.spec.name))) for leg in new}
         except ValueError as fault:
             plan.warn("whether '%s' of LVM's configuration lets it use the new partitions is not known: %s", setting, fault)
             continue
@@ -70,6 +78,8 @@ def refuse_rejected(plan: StackPlan, seen: Observation) -> None:
         if not by:
             continue
         devices = ", ".join(name_device(seen, devno) for devno, found in rejected.items() if found)
-        text = "%s: LVM would make no PV there: '%s' of its configuration rejects the partition to be, by %s [hidden]; let LVM see it (%s), and run again"
-        remedy = 'in /etc/lvm/lvm.conf or lvmlocal.conf, put "a|^%s|" first in %s' % (BY_PARTLABEL + partition_name(plan.spec.name, 0)[:-1], setting)
-        plan.refuse(text, devices, setting, " and ".join('"%s"' % pattern[:_SHOWN] for pattern in by), remedy)
+        what = "array" if plan.spec.mirror else "partition"
+        text = "%s: LVM would make no PV there: '%s' of its configuration rejects the %s to be, by %s [hidden]; let LVM see it (%s), and run again"
+        name = BY_ID + MD_NAME + plan.spec.name if plan.spec.mirror else BY_PARTLABEL + partition_name(plan.spec.name, 0)[:-1]
+        remedy = 'in /etc/lvm/lvm.conf or lvmlocal.conf, put "a|^%s|" first in %s' % (name, setting)
+        plan.refuse(text, devices, setting, what, " and ".join('"%s"' % pattern[:_SHOWN] for pattern in by), remedy)

@@ -16,9 +16,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.m
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase as judge_erase
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.devices import check_contradictions, check_legs, check_overrides, choose_erased, find_devices
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.filesystems import plan_filesystems
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import plan_restored_tables
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import partitions_as_carriers, plan_restored_tables
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.lvm import plan_group, plan_volumes
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.lvm_filters import refuse_rejected
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.mirrors import judge_missing, plan_mirror, refuse_mirrored
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.mounts import judge_mounts, plan_mounts
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.packages import missing_packages, packages_of
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions import choose_sizes, number_legs, plan_partitions
@@ -55,6 +56,7 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     choose_erased(plan, seen)
     check_legs(plan, seen)
     number_legs(plan)
+    judge_missing(plan, seen)
     if spec.grouped and through != "write_cache":
         refuse_rejected(plan, seen)
     if plan.refusals or through == "write_cache":
@@ -77,7 +79,10 @@ def _plan_stack(plan: StackPlan, devnos: Sequence[str], seen: Observation, throu
     if plan.refusals:
         return
     partitions = list(plan.steps)
-    if spec.grouped:
+    plan.carriers = partitions_as_carriers(plan, seen)
+    (plan_mirror if spec.mirror else refuse_mirrored)(plan, seen)
+    plan.planned += ["mirror_create"] if spec.mirror else []
+    if spec.grouped and not plan.refusals:
         plan_group(plan, seen)
         if not plan.refusals:
             plan_volumes(plan, seen)

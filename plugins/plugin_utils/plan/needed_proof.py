@@ -43,15 +43,16 @@ def digests_of(plan: StackPlan, seen: Observation, verify: Verify) -> tuple[str,
         "stack": spec.name,
         "layout": spec.layout,
         "stripe": plan.stripe,
+        **({"mirror": True} if spec.mirror else {}),
         "stripes": {volume.name: volume.stripe for volume in plan.volumes if volume.stripe != plan.stripe},
     }
     of_a_size = {
         "legs": [[seen.nodes[leg.devno].identity.key, leg.start, leg.size] for leg in plan.ordered],
         "volumes": [[volume.name, volume.size] for volume in plan.volumes],
-        **({"width": plan.width} if len(plan.rows) > 1 and spec.laid.striped else {}),
+        **({"width": plan.row_legs} if len(plan.rows) > 1 and spec.laid.striped else {}),
     }
     first = plan.rows[0] if spec.laid.striped else plan.ordered
-    of_any_size = {"width": plan.width, "first": [[seen.nodes[leg.devno].identity.key, leg.start] for leg in first]}
+    of_any_size = {"width": plan.row_legs, "first": [[seen.nodes[leg.devno].identity.key, leg.start] for leg in first]}
     writing = {key: verify.measures[key] for key in verify.measures if MEASUREMENTS[key].writes}
     mounts = [[volume.mount, sorted(volume.mount_options)] for volume in spec.volumes]
     whole = {**built, **of_a_size, "mounts": mounts, "measures": verify.measures}

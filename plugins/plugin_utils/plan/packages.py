@@ -17,7 +17,7 @@ _PACKAGES = {
     "fedora": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mount": "util-linux", "fio": "fio"},
     "suse": {"lvm": "lvm2", "sfdisk": "util-linux", "wipefs": "util-linux", "mount": "util-linux", "fio": "fio"},
 }
-_EVERYWHERE = {**PACKAGES, "smartctl": "smartmontools"}
+_EVERYWHERE = {**PACKAGES, "smartctl": "smartmontools", "mdadm": "mdadm"}
 _FAMILIES = {
     "debian": "debian",
     "ubuntu": "debian",
@@ -35,6 +35,8 @@ def missing_packages(seen: Observation, stacks: Sequence[Stack], through: str) -
     wanted = ["sfdisk", "wipefs"] if _ORDER.index(through) >= 1 else ["wipefs"]
     if _ORDER.index(through) >= 2 and any(stack.grouped for stack in stacks):
         wanted.append("lvm")
+    if _ORDER.index(through) >= 2 and any(stack.mirror for stack in stacks):
+        wanted.append("mdadm")
     if _ORDER.index(through) >= 3:
         wanted += ["mount", *(volume.kind.tool for stack in stacks for volume in stack.volumes)]
     return packages_of(seen, wanted)

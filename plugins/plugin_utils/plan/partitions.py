@@ -9,6 +9,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import N
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import partition_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.partition_table import TYPE_LINUX, TYPE_LVM
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import (
+    array_bytes,
     auto_stripe,
     check_stripe,
     common_grain,
@@ -17,7 +18,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_address
     partition_end,
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human, round_up
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import unfinished_table
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.trim_path import without_discards
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import PartitionDevice, partition_step
@@ -51,7 +52,8 @@ def choose_sizes(plan: StackPlan, seen: Observation) -> None:
         leg.size = end - leg.start
     if spec.laid.striped:
         for row in plan.rows:
-            smallest = min(leg.size for leg in row)
+            standing = [leg.size for leg in row if leg.entry and spec.mirror]  # what takes the place of one of them has to be as long
+            smallest = min(standing or [leg.size for leg in row])
             for leg in row:
                 leg.size = smallest
     keep_standing(plan, seen)
@@ -59,13 +61,15 @@ def choose_sizes(plan: StackPlan, seen: Observation) -> None:
         if leg.size < 16 * MIB:
             node = seen.nodes[leg.devno]
             raise PlumblineError("device %s of %s leaves %s after the reserve; wanted at least 16 MiB" % (node.name, human(node.size), human(max(leg.size, 0))))
-    plan.data_start = max(data_alignment(leg.geometry) for leg in legs)
-    first = plan.rows[0][0].size  # a row that comes later changes no extent
+    plan.data_start = plan.array_offset = max(data_alignment(leg.geometry) for leg in legs)
+    if spec.mirror:
+        plan.data_start = round_up(plan.data_start, plan.stripe)
+    first = carried_bytes(plan, plan.rows[0][0].size)  # a row that comes later changes no extent
     plan.extent = spec.extent_bytes or max(extent_size(first), plan.stripe)
     if spec.laid.others_begin and plan.extent % plan.grain:
         text = "layout '%s': extents of %s are no multiple of the grain %s, so that a second volume would begin off it; use layout 'separate'"
         raise PlumblineError(text % (spec.layout, human(plan.extent), human(plan.grain)))
-    largest = max(leg.size for leg in legs)
+    largest = max(carried_bytes(plan, leg.size) for leg in legs)
     if spec.grouped and largest // plan.extent > _MAX_EXTENTS:
         text = "extent_size: %s makes %d extents of a PV of %s, and LVM counts them in 32 bits; leave it out, or set a larger one"
         raise PlumblineError(text % (human(plan.extent), largest // plan.extent, human(largest)))
@@ -128,11 +132,13 @@ def _carry_on(plan: StackPlan, seen: Observation, leg: Leg, device: PartitionDev
 
 def _inner_starts(plan: StackPlan, leg: Leg) -> list[int]:
     """Where our own volumes will begin on this leg, so that the blank proof looks there as well."""
-    places, at = [leg.start], leg.start + plan.data_start
+    first = leg.start + (plan.array_offset if plan.spec.mirror else 0)
+    places, at = [leg.start], plan.data_start
     if plan.spec.grouped:
         units = leg_extents(plan)
         for volume in plan.spec.volumes:
-            places.append(min(at, leg.start + leg.size - MIB))
+            on_leg = at // plan.data_legs // MIB * MIB if plan.spec.mirror else at
+            places.append(min(first + on_leg, leg.start + leg.size - MIB))
             at += volume_units(plan, volume, units) * plan.extent
     return places
 
@@ -198,8 +204,13 @@ def _check_guid(plan: StackPlan, seen: Observation, leg: Leg) -> None:
 
 
 def leg_extents(plan: StackPlan) -> int:
-    """Extents of the smallest leg: what its partition holds behind the data start."""
-    return min((leg.size - plan.data_start) // plan.extent for leg in plan.legs)
+    """Extents of what the smallest leg carries, behind the data start."""
+    return min((carried_bytes(plan, leg.size) - plan.data_start) // plan.extent for leg in plan.legs)
+
+
+def carried_bytes(plan: StackPlan, length: int) -> int:
+    """The bytes of what a PV is made on, where the partitions below have this length: as many, or those of the array over all legs."""
+    return array_bytes(length, plan.array_offset, plan.stripe, len(plan.legs)) if plan.spec.mirror else length
 
 
 def volume_units(plan: StackPlan, volume: Volume, units: int) -> int:

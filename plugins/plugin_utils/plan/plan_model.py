@@ -13,7 +13,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.geometry impo
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Accepted, Node, TableEntry
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import GROW_FILESYSTEM, merge_mount_steps
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Stack, Volume
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DeviceName, Stack, Volume
 
 
 class WantedReserve(NamedTuple):
@@ -54,6 +54,20 @@ class Leg:
 
 
 @dataclass
+class Carrier:
+    """What a PV is made on: the partition of a leg, or the array over those of all legs."""
+
+    path: str  # the stable one
+    name: str  # for people
+    legs: list[Leg]
+    node: Node | None  # if the kernel shows it
+    size: int  # bytes, when the steps before are carried out
+    now: int  # bytes, as it stands
+    spare: int = 0  # bytes that it is smaller than its devices and their reserves allow
+    grows: bool = False
+
+
+@dataclass
 class PlannedVolume:
     """A volume on its legs: planned once, and read by the later steps, the drawing and the proof."""
 
@@ -66,7 +80,8 @@ class PlannedVolume:
     protected: bool  # whether somebody states power-loss protection of all drives below it
     stripe: int  # bytes: the stack's, or that of an LV which stands with another; 0 without stripes
     size: int = 0  # bytes, of an LV
-    width: int = 1  # legs that one stripe goes over
+    width: int = 1  # PVs that one stripe goes over
+    data_legs: int = 1  # legs in a row of stripes, where copies count once
 
     @property
     def name(self) -> str:
@@ -80,7 +95,7 @@ class PlannedVolume:
     @property
     def stripe_width(self) -> int:
         """Blocks on all legs of a row together."""
-        return self.stride * self.width
+        return self.stride * self.data_legs
 
 
 @dataclass
@@ -97,7 +112,10 @@ class StackPlan:
     stripe: int = 0
     extent: int = 0
     grain: int = 0
-    data_start: int = 0
+    data_start: int = 0  # of a PV, on what carries it
+    array_offset: int = 0  # of the array of a mirrored stack, on its members
+    missing: list[DeviceName] = field(default_factory=list)  # devices of a mirrored stack that are not there
+    carriers: list[Carrier] = field(default_factory=list)  # by the numbers of their legs
     volumes: list[PlannedVolume] = field(default_factory=list)  # in the order of the spec
     accepted: list[Accepted] = field(default_factory=list)  # the risks of its mounts that are explicitly accepted
     host_mounts: Mapping[str, Volume] = field(default_factory=dict)  # the mount points of all stacks
@@ -105,9 +123,19 @@ class StackPlan:
     planned: list[str] = field(default_factory=list)  # the actions that were looked at: planning may stop at a layer
 
     @property
-    def width(self) -> int:
-        """Legs of a row: each volume is striped over those of one row, and then of the next."""
+    def row_legs(self) -> int:
+        """Legs of a row: each volume lies on those of one row, and then of the next."""
         return (self.spec.stripes or len(self.legs)) if self.spec.laid.striped else 1
+
+    @property
+    def width(self) -> int:
+        """PVs of a row, over which each volume is striped. A mirrored stack has one, whose array deals the bytes out."""
+        return 1 if self.spec.mirror else self.row_legs
+
+    @property
+    def data_legs(self) -> int:
+        """Legs of a row, where those that hold the same count once."""
+        return self.row_legs // self.spec.laid.copies if self.spec.laid.striped else 1
 
     @property
     def ordered(self) -> list[Leg]:
@@ -117,7 +145,11 @@ class StackPlan:
     @property
     def rows(self) -> list[list[Leg]]:
         legs = self.ordered
-        return [legs[at : at + self.width] for at in range(0, len(legs), self.width)]
+        return [legs[at : at + self.row_legs] for at in range(0, len(legs), self.row_legs)]
+
+    @property
+    def carrier_rows(self) -> list[list[Carrier]]:
+        return [self.carriers[at : at + self.width] for at in range(0, len(self.carriers), self.width)]
 
     def refuse(self, text: str, *values: object) -> None:
         """A reason against the stack, with values in its text as % puts them there."""

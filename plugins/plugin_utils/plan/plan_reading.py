@@ -46,6 +46,7 @@ def questions(stacks: Sequence[Stack], prove: bool = True, verify: bool = False,
         overrides=tuple(override for stack in stacks for override in stack.overrides),
         proofs=tuple(stack.name for stack in stacks) if verify else (),
         health=health,
+        serials=tuple(pair.old for stack in stacks for pair in stack.replace),
     )
 
 

@@ -21,10 +21,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import K
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.durability import POWER_CUT, STALE
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DEFAULT, FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.mount_options import UNKNOWN_OPTIONS
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS, MIRRORED
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_reserve import read_reserve
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_volumes import read_volumes
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DeviceName, Erase, ReserveGoal, Selector, Stack, Volume
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DeviceName, Erase, Replacement, ReserveGoal, Selector, Stack, Volume
 
 VARIABLES = (
     *("plumbline_stacks", "plumbline_verify", "plumbline_install", "plumbline_hosts", "plumbline_health", "plumbline_monitor", "plumbline_audit"),
@@ -55,6 +55,7 @@ _DEVICE = re.compile(r"(?:[A-Za-z0-9_.:+=,@#% -]|\\x[0-9a-f]{2}|[^\x00-\x7f]){1,
 _STACK_KEYS = (
     "name", "devices", "layout", "reserve", "stripe_size", "extent_size", "geometry", "volumes", "accept", "blank_proof",
     "write_cache", "power_loss_protection", "erase", "discard", "workload", "grow", "stripes",
+    "mirror", "replace",
 )  # fmt: skip
 _SELECTOR_KEYS = ("model", "min_size", "max_size", "count")
 _DEVICE_KEYS = ("path", "test_identity")
@@ -125,6 +126,8 @@ def _read_stack(raw: Any, where: str) -> Stack:
         discard=faults.take(True, flag, entry.get("discard", True), where + ".discard"),
         goal=goal,
         grow=faults.take(False, flag, entry.get("grow", False), where + ".grow"),
+        mirror=faults.take(False, flag, entry.get("mirror", False), where + ".mirror"),
+        replace=faults.take((), _read_replacements, entry["replace"], where + ".replace") if "replace" in entry else (),
         stripes=faults.take(0, _read_stripes, entry["stripes"], where + ".stripes") if "stripes" in entry else 0,
     )
     if not faults.lines:  # what contradicts what is told where each is right by itself
@@ -137,6 +140,19 @@ def _read_stripes(value: Any, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MAX_LEGS:
         raise PlumblineError("%s: '%s' does not fit; wanted the number of devices that a volume is striped over, from 2 to %d" % (where, value, MAX_LEGS))
     return value
+
+
+def _read_replacements(value: Any, where: str) -> tuple[Replacement, ...]:
+    words = [word for pair in value.items() for word in pair] if isinstance(value, dict) else [""]
+    if not all(isinstance(word, (str, int)) and not isinstance(word, bool) and str(word).strip() for word in words):
+        text = "%s: found %s; wanted a mapping from the serial of a device to that of the device that takes its place, such as {SERIAL1: SERIAL9}"
+        raise PlumblineError(text % (where, kind(value)))
+    pairs = tuple(Replacement(str(old).strip(), str(new).strip()) for old, new in value.items())
+    check_unique([pair.new for pair in pairs], where + ": serial '%s' takes two places")
+    for pair in pairs:
+        if pair.new != pair.old and pair.new in {other.old for other in pairs}:
+            raise PlumblineError("%s: serial '%s' is to take a place and to be replaced; leave out what is done already" % (where, pair.new))
+    return pairs
 
 
 def read_cache_state(value: Any, where: str) -> str:
@@ -178,6 +194,13 @@ def _check_layout(stack: Stack, entry: Mapping[str, Any], where: str, faults: Fa
         faults.lines.append("%s.erase: a selector takes unused devices only; name the stack's devices where one of them is to be erased" % where)
     if stack.legs > MAX_LEGS:
         faults.lines.append("%s.devices: found %d devices; wanted at most %d" % (where, stack.legs, MAX_LEGS))
+    if stack.mirror and stack.layout != MIRRORED.name:
+        text = "%s.mirror: layout '%s' has no mirrors; use layout 'striped', also for one pair of devices, or leave mirror out"
+        faults.lines.append(text % (where, stack.layout))
+    if stack.mirror and stack.selector:
+        faults.lines.append("%s.mirror: devices pair in their order, and a selector has none; name the devices one by one" % where)
+    if stack.replace and not stack.mirror:
+        faults.lines.append("%s.replace: it is for stacks with mirror: true; leave it out" % where)
     faults.lines += stack.laid.fault(stack.legs, len(stack.volumes), list(entry), where)
     if stack.stripes and stack.laid.striped and stack.legs % stack.stripes:
         text = "%s.stripes: %d devices are no whole rows of %d; name %d more, or as many fewer as are too many"

@@ -10,7 +10,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.stated_geomet
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kind import FilesystemKind
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import DEFAULT, FILESYSTEMS
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions.reserve import EVERYTHING_RANDOM, USUAL_HIDDEN, Workload
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS, Layout
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.layouts import LAYOUTS, MIRRORED, Layout
 
 # How long systemd waits for the device of a volume, systemd.mount(5). A missing disk does not stop the boot (nofail), and only what needs the volume
 # waits for it. A disk that came after 30 s was not mounted, without a word, and its database not started: a loaded host, a SAN and a large array are slower.
@@ -38,6 +38,13 @@ class Erase(NamedTuple):
 
     serial: str
     signature: str
+
+
+class Replacement(NamedTuple):
+    """A member of a mirrored stack and what takes its place, by their serials. The same twice: one that was away is taken back in."""
+
+    old: str
+    new: str
 
 
 class MeasuredReserve(NamedTuple):
@@ -124,11 +131,13 @@ class Stack(NamedTuple):
     goal: ReserveGoal | None = None  # instead of *reserve*, which is empty then
     grow: bool = False  # whether the stack takes in what its devices have more than when they were partitioned
     stripes: int = 0  # legs that a volume is striped over; 0: all. More devices than that are further rows of as many
+    mirror: bool = False  # whether each two devices hold the same
+    replace: tuple[Replacement, ...] = ()
 
     @property
     def laid(self) -> Layout:
         """What is particular to its layout."""
-        return LAYOUTS[self.layout]
+        return MIRRORED if self.mirror and self.layout == MIRRORED.name else LAYOUTS[self.layout]
 
     @property
     def grouped(self) -> bool:

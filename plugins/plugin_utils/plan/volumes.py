@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_GUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import md_uuid
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, PlannedVolume, StackPlan
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Volume
 
@@ -20,17 +21,23 @@ def partition_guid(stack: str, key: str, index: int) -> str:
     return str(uuid.uuid5(_NAMESPACE, "partition/%s/%d/%s" % (stack, index, key))).upper()
 
 
+def array_uuid(stack: str, keys: Sequence[str]) -> str:
+    """The UUID of a mirrored stack's array, made before it is, from the identities of its devices. It stays when a device is replaced."""
+    return md_uuid(uuid.uuid5(_NAMESPACE, "array/%s/%s" % (stack, "|".join(keys))).hex)
+
+
 def filesystem_uuid(stack: str, volume: str, keys: Sequence[str]) -> str:
     """The UUID of a volume's filesystem, made before mkfs, from the identities of its devices."""
     return str(uuid.uuid5(_NAMESPACE, "filesystem/%s/%s/%s" % (stack, volume, "|".join(sorted(keys)))))
 
 
-def _guid(leg: Leg, stack: str, key: str) -> str:
+def guid_of_leg(leg: Leg, stack: str, key: str) -> str:
+    """The unique GUID of a leg's partition: as it stands, or as it will be."""
     return leg.entry.guid if leg.entry else partition_guid(stack, key, leg.index)
 
 
 def part_path(leg: Leg, stack: str, key: str) -> str:
-    return BY_GUID + _guid(leg, stack, key).lower()
+    return BY_GUID + guid_of_leg(leg, stack, key).lower()
 
 
 def disk_fields(plan: StackPlan, node: Node, leg: Leg) -> dict[str, Any]:
@@ -45,7 +52,7 @@ def disk_fields(plan: StackPlan, node: Node, leg: Leg) -> dict[str, Any]:
         "size_bytes": node.size,
         "logical_bytes": leg.geometry.logical_bytes,
         "start_bytes": leg.start,
-        "guid": _guid(leg, plan.spec.name, node.identity.key),
+        "guid": guid_of_leg(leg, plan.spec.name, node.identity.key),
         "full_proof": plan.spec.blank_proof == "full",
     }
 
@@ -75,4 +82,5 @@ def _placed(plan: StackPlan, seen: Observation, number: int, volume: Volume) -> 
         protected=all(one.serial in spec.power_loss_protection for one in disks),
         stripe=plan.stripe,
         width=plan.width if spec.grouped else 1,
+        data_legs=plan.data_legs if spec.grouped else 1,
     )

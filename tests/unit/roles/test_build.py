@@ -11,7 +11,7 @@ import re
 import shutil
 
 import pytest
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import GROWTH
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import GROWTH, MIRROR
 from ansible_collections.plumbline.ssd.tests.unit.roles import plays
 
 # One worker: all hosts of the table are one play.
@@ -31,7 +31,7 @@ STEPS = {
     "mount": {"action": "mount", "mounts": [], "drop_ins": {}, "enable_fstrim_timer": False, "accepted": [], "summary": "mount"},
 }  # fmt: skip
 STEPS["unfinished"] = dict(STEPS["volume"], unfinished=True)
-STEPS.update({action: {"action": action, "stack": "pgdata", "disks": [], "summary": action} for action in GROWTH})
+STEPS.update({action: {"action": action, "stack": "pgdata", "disks": [], "summary": action} for action in (*GROWTH, *MIRROR)})
 STEPS["refresh_lv"]["unfinished"] = True
 ALL = ("partition", "group", "volume", "filesystem", "mount")
 BUILT = ["aligned_partition", "lvg", "lvol", "filesystem", "mount_points"]
@@ -63,7 +63,7 @@ STANDS = plan(due=True)
 BACK = ["stack_plan", "run_lease"]  # read back, and the lease given back
 
 ANSWERS = {
-    **{name: [{"changed": True}] for name in ("aligned_partition", "stack_growth", "lvg", "lvol", "filesystem", "apt")},
+    **{name: [{"changed": True}] for name in ("aligned_partition", "stack_growth", "stack_mirror", "lvg", "lvol", "filesystem", "apt")},
     "run_lease": [{"changed": True, "lease": {"run": RUN, "digest": "d" * 64}, "again": False, "released": True}],
     "drive_health": [{"level": "ok", "findings": [], "drives": [], "report": ["the drives"]}],
     "setup": [{"ansible_facts": {"ansible_pkg_mgr": "apt"}}],
@@ -122,6 +122,22 @@ CASES = {
         {"stack_plan": [plan("grow_partition", "grow_pv", *ALL[2:3], "grow_lv", *ALL[3:], "grow_filesystem"), STANDS]},
         True,
         ["stack_plan", "take", "stack_growth", "stack_growth", "lvol", "stack_growth", "filesystem", "mount_points", "stack_growth", *BACK, *MEASURED],
+    ),
+    # An array stands between partitions and the volume group, and grows between the two.
+    "mirrored": (
+        {"stack_plan": [plan("partition", "mirror_create", *ALL[1:]), STANDS]},
+        True,
+        ["stack_plan", "take", BUILT[0], "stack_mirror", *BUILT[1:], *BACK, *MEASURED],
+    ),
+    "mirror_grown": (
+        {"stack_plan": [plan("grow_partition", "mirror_grow", "grow_pv"), plan()]},
+        True,
+        ["stack_plan", "take", "stack_growth", "stack_mirror", "stack_growth", "stack_plan", "run_lease"],
+    ),
+    "not_mirrored": (
+        {"stack_plan": [plan("partition", "mirror_create", *ALL[1:])], "stack_mirror": [NOT_THERE]},
+        False,
+        ["stack_plan", "take", BUILT[0], "stack_mirror", "run_lease"],
     ),
     "grows_not": ({"stack_plan": [plan("grow_pv")], "stack_growth": [NOT_THERE]}, False, ["stack_plan", "take", "stack_growth", "run_lease"]),
     "refreshed": ({"stack_plan": [plan("refresh_lv"), plan()]}, True, ["stack_plan", "take", "stack_growth", "stack_plan", "run_lease"]),

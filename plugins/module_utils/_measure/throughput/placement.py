@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Segment
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import data_legs
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.spans import Span
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import MIB, human, lcm, round_down, round_up
 from ansible_collections.plumbline.ssd.plugins.module_utils._measure.fio import Place
 
 UNIT = MIB
-# A mapping whose bytes are those below, one for one: only these can be followed. Nothing is copied, hidden or moved behind our back.
-FOLLOWED = frozenset(("part", "linear", "striped", "raid0"))
+# A mapping whose bytes are those below, one for one, or on each of its copies: only these can be followed. Nothing is hidden or moved behind our back.
+FOLLOWED = frozenset(("part", "linear", "striped", "raid0", "raid10"))
 MOST_PIECES = 8  # of one volume; a file in more extents than that is loaded on its largest
 _MAX_DEPTH = 32
 
@@ -72,11 +73,22 @@ def _segments(nodes: Mapping[str, Node], devno: str) -> Tuple[Segment, ...]:
     for segment in node.segments:
         if segment.kind not in FOLLOWED or not segment.legs or any(leg not in nodes for leg, _first in segment.legs):
             raise PlumblineError("%s: its bytes cannot be followed through a mapping of kind %s; wanted linear or striped" % (node.path, segment.kind))
+        if segment.width > len(segment.legs) or segment.degraded:
+            text = "%s: %s without all of its members is not measured; replace what is gone, and measure when they are in sync"
+            raise PlumblineError(text % (node.path, segment.kind))
     return node.segments
 
 
+def copies_of_bytes(nodes: Mapping[str, Node], devno: str, depth: int = 0) -> int:
+    """How often each byte of a volume is written: what all mappings below it have of copies, at the fewest."""
+    found = [1]
+    for segment in nodes[devno].segments if devno in nodes and depth <= _MAX_DEPTH else ():
+        found.append((2 if segment.kind == "raid10" else 1) * min((copies_of_bytes(nodes, leg, depth + 1) for leg, _first in segment.legs), default=1))
+    return min(found[1:], default=1)
+
+
 def _row(segment: Segment) -> int:
-    return segment.chunk * len(segment.legs) if segment.chunk else 1
+    return segment.chunk * data_legs(segment) if segment.chunk else 1
 
 
 def _inwards(nodes: Mapping[str, Node], devno: str, span: Span) -> List[Span]:
@@ -114,7 +126,7 @@ def _down(nodes: Mapping[str, Node], devno: str, span: Span, depth: int = 0) -> 
         first, last = round_up(first, row), round_down(last, row)
         if last <= first:
             continue
-        share = len(segment.legs) if segment.chunk else 1
+        share = data_legs(segment) if segment.chunk else 1
         for leg, base in segment.legs:
             pieces += _down(nodes, leg, Span(base + first // share, (last - first) // share), depth + 1)
     return pieces
@@ -203,7 +215,7 @@ def edges(nodes: Mapping[str, Node], devno: str, span: Span, size: int) -> List[
         if not segment.start <= span.start < segment.start + segment.length:
             continue
         step = segment.chunk or size
-        count = len(segment.legs) if segment.chunk else 1
+        count = data_legs(segment) if segment.chunk else 1
         for number in range(count):
             for at in (span.start + number * step, span.end - number * step - size):
                 node, byte = locate_byte(nodes, devno, at)
@@ -224,6 +236,7 @@ def locate_byte(nodes: Mapping[str, Node], devno: str, byte: int, depth: int = 0
             if not segment.chunk:
                 return locate_byte(nodes, segment.legs[0][0], segment.legs[0][1] + within, depth + 1)
             chunk, rest = divmod(within, segment.chunk)
-            leg, first = segment.legs[chunk % len(segment.legs)]
-            return locate_byte(nodes, leg, first + chunk // len(segment.legs) * segment.chunk + rest, depth + 1)
+            row, place = divmod(chunk, data_legs(segment))
+            leg, first = segment.legs[place * (len(segment.legs) // data_legs(segment))]
+            return locate_byte(nodes, leg, first + row * segment.chunk + rest, depth + 1)
     raise PlumblineError("%s: byte %d is mapped nowhere" % (nodes[devno].path, byte))

@@ -98,6 +98,7 @@ class Session:
             Side(nodes[devno].name, tuple(Place(node_path(nodes[piece.node]), piece.start, piece.length) for piece in pieces[devno])) for devno in self.disks
         ]
         self.below = sorted({piece.node for mapped in self.mapped.values() for piece in mapped.pieces})
+        self.copies = min((placement.copies_of_bytes(nodes, devno) for devno in self.mapped), default=1)
         self.mark = os.urandom(load_mark.MARK_BYTES)
         self.began = time.monotonic()
         self.read_bytes = 0
@@ -145,7 +146,8 @@ class Session:
         rates: Tuple[Tuple[str, float], ...] = ()
         if side == share.LEGS:
             rates = tuple((leg.name, sum(result.rates[path] for path in {place.path for place in leg.places})) for leg in self.legs)
-        return share.Block(result.rate, result.iops, busy, result.busiest, rates)
+        times = self.copies if load.writes and side == share.VOLUMES else 1  # each copy is written
+        return share.Block(result.rate * times, result.iops * times, busy, result.busiest, rates)
 
     def measure(self, job: str, seconds: float, stored: Sequence[float]) -> share.JobShare:
         """All blocks of one job, within so many seconds."""
@@ -237,7 +239,7 @@ def measure_volumes(run: Runner, options: Options, names: Sequence[str], check: 
         session.bind({**{devno: below.enter_context(pinned(seen.nodes[devno])) for devno in session.below}, **held})
         if check:
             return _result(session, [], ["check mode: nothing is written, so nothing was measured; the volumes may be written to"], records_baseline.Baseline())
-        notes: List[str] = []
+        notes = ["a write counts %d times: each copy of it is one on a leg" % session.copies] if session.copies > 1 else []
         keep_begun.add_mark(session.mark)
         try:
             session.compare(held)

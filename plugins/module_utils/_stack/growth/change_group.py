@@ -24,7 +24,7 @@ RESUME_TRIES = 10  # seconds
 def members_of(seen: Observation, step: Mapping[str, Any]) -> Set[str]:
     """The PVs of the group, by device number. Raises PlumblineError unless LVM lists them all, and none but those on partitions of the stack."""
     guids = {"/dev/disk/by-partuuid/" + disk["guid"].lower() for disk in step["disks"]}
-    parts = {seen.led_to[path] for path in guids if path in seen.led_to}
+    parts = _carriers(seen, {seen.led_to[path] for path in guids if path in seen.led_to})
     found = {pv.devno for pv in seen.lvm.pvs if pv.vg == step["stack"]}
     hidden = [one for devno, one in seen.hidden.items() if one.vg == step["stack"] or devno in parts]
     if hidden:
@@ -35,6 +35,13 @@ def members_of(seen: Observation, step: Mapping[str, Any]) -> Set[str]:
     return found
 
 
+def _carriers(seen: Observation, parts: Set[str]) -> Set[str]:
+    """What PVs can be on: these partitions, and in their place an array that has no members but those among them."""
+    arrays = [array for array in seen.md_arrays if array.runs and {member.devno for member in array.members} & parts]
+    inside = {member.devno for array in arrays for member in array.members}
+    return (parts - inside) | {array.devno for array in arrays if {member.devno for member in array.members} <= parts}
+
+
 def grow_pvs(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
     """pvresize: each PV takes all of its partition."""
     members, wanted = members_of(seen, step), _devnos(seen, step["pvs"])
@@ -42,7 +49,7 @@ def grow_pvs(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look
         raise PlumblineError("VG '%s': %s: not all are PVs of it; nothing was changed; run again" % (step["stack"], ", ".join(step["pvs"])))
     if check:
         return
-    _lvm(run, seen, ["pvresize", *step["pvs"]], "the PVs of VG '%s' could not be grown" % step["stack"])
+    _lvm(run, seen, ["pvresize", *_names(seen, step["pvs"])], "the PVs of VG '%s' could not be grown" % step["stack"])
     after = look()
     members_of(after, step)
     for devno in sorted(wanted):
@@ -59,7 +66,7 @@ def extend_group(run: Runner, seen: Observation, step: Mapping[str, Any], look: 
     _refuse([reason.words for devno in sorted(new) for reason in volume_rules.part_content_reasons(seen, seen.nodes[devno], step["stack"])])
     if check:
         return
-    argv = ["vgextend", "--dataalignment", "%db" % step["data_alignment_bytes"], step["stack"], *step["pvs"]]
+    argv = ["vgextend", "--dataalignment", "%db" % step["data_alignment_bytes"], step["stack"], *_names(seen, step["pvs"])]
     _lvm(run, seen, argv, "VG '%s' could not be extended" % step["stack"])
     after = look()
     if members_of(after, step) != members | new:
@@ -84,7 +91,8 @@ def grow_volume(run: Runner, seen: Observation, step: Mapping[str, Any], look: L
         return
     shape = ["-i", str(step["stripes"]), "-I", "%db" % step["stripe_bytes"]] if step["stripes"] > 1 else []
     extents = str(step["size_bytes"] // step["extent_bytes"])
-    _lvm(run, seen, ["lvextend", *shape, "-l", extents, "%s/%s" % (lv.vg, lv.name), *step["pvs"]], "LV %s/%s could not be grown" % (lv.vg, lv.name))
+    argv = ["lvextend", *shape, "-l", extents, "%s/%s" % (lv.vg, lv.name), *_names(seen, step["pvs"])]
+    _lvm(run, seen, argv, "LV %s/%s could not be grown" % (lv.vg, lv.name))
     _read_back(look(), step)
 
 
@@ -142,6 +150,11 @@ def _devnos(seen: Observation, paths: Sequence[str]) -> Set[str]:
     if lost or not paths:
         raise PlumblineError("%s: no such partition; nothing was changed; run again" % (", ".join(lost) or "the step names no PV"))
     return {seen.led_to[path] for path in paths}
+
+
+def _names(seen: Observation, paths: Sequence[str]) -> List[str]:
+    """The paths as LVM takes them. It reads a colon as the beginning of a range of extents, so that an array goes by its name of this moment."""
+    return [seen.nodes[seen.led_to[path]].path if ":" in path else path for path in paths]
 
 
 def _refuse(reasons: List[str]) -> None:

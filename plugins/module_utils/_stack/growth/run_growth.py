@@ -6,11 +6,8 @@ from __future__ import annotations
 import time
 from typing import Any, Dict, List, Mapping
 
-from ansible_collections.plumbline.ssd.plugins.module_utils._block import guards
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation, device_label
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import is_ours
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
-from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth import change_group
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.growth.change_filesystem import grow_filesystem
@@ -25,6 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import 
     REFRESH_LV,
     RESTORE_TABLE,
 )
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes.standing_disks import check_standing
 
 _TABLES = {RESTORE_TABLE: restore_tables, GROW_PARTITION: grow_partitions}
 _ACTIONS = {
@@ -41,7 +39,7 @@ _TAKES_ROOM = (EXTEND_VG, GROW_LV)  # what it takes has to be blank
 def take_step(run: Runner, step: Mapping[str, Any], check: bool) -> List[str]:
     """Carry out one step; with *check* only what is looked at before it. Returns the backups that were made. Raises PlumblineError."""
     seen = _look(run, step, step["action"] in _TAKES_ROOM)
-    _check_disks(seen, step)
+    check_standing(seen, step, step["action"] == RESTORE_TABLE)
     if step["action"] in _TABLES:
         backups = _TABLES[step["action"]](run, seen, step["disks"], check)
         if step["action"] == RESTORE_TABLE and not check:
@@ -70,26 +68,6 @@ def _look(run: Runner, step: Mapping[str, Any], prove: bool) -> Observation:
     full = any(disk["full_proof"] for disk in step["disks"])
     ask = Questions(devices=tuple((disk["device"], disk["test_identity"]) for disk in step["disks"]), volumes=volumes, full_proof=full, prove=prove)
     return observe(run, ask)
-
-
-def _check_disks(seen: Observation, step: Mapping[str, Any]) -> None:
-    """Each disk is the planned one and has our partition, and no other."""
-    reasons: List[str] = []
-    for disk in step["disks"]:
-        devno = seen.paths.get(disk["device"], "")
-        against = guards.exchanged_reasons(seen, devno, disk)
-        against += guards.identity_reasons(seen, seen.nodes[devno]) if devno else []
-        reasons += [reason.line(disk["device"]) for reason in against]
-        table = seen.tables.get(devno) if devno else None
-        if table and step["action"] == RESTORE_TABLE:
-            table = table._replace(entries=table.spare, fault="")
-        if devno and not (is_ours(table, step["stack"]) and table and table.entries[0].guid == disk["guid"]):
-            text = "%s: its table is not the one of stack '%s' that was planned [table]; look at it and run again"
-            reasons.append(text % (device_label(seen.nodes[devno]), step["stack"]))
-    if not step["disks"]:
-        reasons.append("the step names no disk")
-    if reasons:
-        raise PlumblineError("refused at the write: a disk is not as it was planned", reasons)
 
 
 def done(step: Mapping[str, Any]) -> Dict[str, Any]:

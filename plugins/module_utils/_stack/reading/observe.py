@@ -9,7 +9,7 @@ writes. A missing tool is no failure: the plan says so.
 from __future__ import annotations
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import proc_files, read_sysfs
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_GUID, BY_UUID
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_GUID, BY_ID, BY_UUID, MD_UUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks import (
@@ -24,7 +24,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_disks im
 )
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_hidden_pvs import read_hidden_pvs
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_lvm_filters import read_lvm_filters
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_raids import read_raids
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_raids import read_md_superblocks, read_raids
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, find_known_tools
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.filesystems.kinds import FILESYSTEMS
@@ -50,6 +50,7 @@ def _read(run: Runner, ask: Questions) -> Observation:
     seen.links = {link: names[name] for link, name in read_sysfs.read_links().items() if name in names}
     for base in (BY_GUID, BY_UUID):
         seen.led_to.update((base + link, names[name]) for link, name in read_sysfs.read_links(base).items() if name in names)
+    seen.led_to.update((BY_ID + link, devno) for link, devno in seen.links.items() if link.startswith(MD_UUID))
     seen.swaps = [devno for devno in (devno_of_path(path, names) for path in proc_files.parse_swaps(read_sysfs.read_text("/proc/swaps"))) if devno]
     seen.fstab = proc_files.parse_fstab(read_sysfs.read_text("/etc/fstab"))
     read_mounts_of_several(seen, names, ask.process)
@@ -63,6 +64,7 @@ def _read(run: Runner, ask: Questions) -> Observation:
         read_device(seen, devno, ask.overrides)
     read_filesystems(seen, targets)
     read_signatures(run, seen, targets)
+    read_md_superblocks(seen)
     read_hidden_pvs(run, seen, targets)
     read_lvm_filters(run, seen, [vg for vg, _lv in ask.volumes], targets)
     if ask.guards:

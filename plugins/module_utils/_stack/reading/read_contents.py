@@ -229,7 +229,8 @@ def _of_ours(seen: Observation, targets: Sequence[str], ask: Questions) -> List[
             if pieces:  # on a host where nothing is to be written, the places of copies are not worked out
                 more = {"full": ask.full_proof, "ones_are_blank": ones, "starts": copies_of_all(node.size, groups), "tails": tails}
                 jobs += [(node.devno, {"path": node.path, "size": length, "offset": start, **more}) for start, length in pieces]
-    return jobs
+    once = {(devno, job["offset"]): (devno, job) for devno, job in jobs}  # what lies on an array is on each of its disks
+    return list(once.values())
 
 
 def _to_be_blank(seen: Observation, node: Node, ask: Questions) -> Sequence[Tuple[int, int]]:
@@ -239,7 +240,10 @@ def _to_be_blank(seen: Observation, node: Node, ask: Questions) -> Sequence[Tupl
         return pv.free if any(vg == pv.vg and seen.lv(vg, name) is None for vg, name in ask.volumes) else ()
     if pv:
         return [(_PV_HEADERS, node.size - _PV_HEADERS)]
-    wanted = node.kind == "part" or any(seen.lv_node(vg, name) == node for vg, name in ask.volumes)
+    begun = seen.md_superblocks.get(node.devno)
+    if begun and node.kind == "part" and not seen.children(node.devno):  # a member of an array that does not run: there may be data in it, or none yet
+        return [(begun.data_offset, node.size - begun.data_offset)] if begun.data_offset < node.size else ()
+    wanted = node.kind in ("part", "md") or any(seen.lv_node(vg, name) == node for vg, name in ask.volumes)
     return [(0, node.size)] if wanted and _is_empty(seen, node) else ()
 
 

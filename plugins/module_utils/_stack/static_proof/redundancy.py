@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import MD_UUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR, INFO, WARNING, Finding
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Mount, Node, Observation, Signature
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.mapping import levels_below
@@ -14,7 +15,6 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state im
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.virtual_disks import on_one_ssd
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.static_proof.layers import title_of
 
-_MD_UUID = "md-uuid-"  # how a link below /dev/disk/by-id begins (mdadm, udev-md-raid-arrays.rules)
 # What an array is at → how bad that is, in words, and what is wanted.
 _BY_ITSELF = "nothing: it goes on by itself"
 _ACTIONS: Mapping[str, Tuple[str, str, str]] = {
@@ -104,7 +104,7 @@ def judge_redundancy(seen: Observation, devno: str, mounts: Sequence[Mount] = ()
 def judge_left_out(seen: Observation, member: Node, signature: Signature) -> Optional[Finding]:
     """A member of an array of md that runs without it: it went away for a while, or an array was run from either side alone."""
     digits = _digits(signature.uuid) if signature.type == "linux_raid_member" else ""
-    array = next((devno for link, devno in seen.links.items() if digits and link.startswith(_MD_UUID) and _digits(link[len(_MD_UUID) :]) == digits), "")
+    array = next((devno for link, devno in seen.links.items() if digits and link.startswith(MD_UUID) and _digits(link[len(MD_UUID) :]) == digits), "")
     if array not in seen.nodes:
         return None
     found = "it is a member of %s, which runs without it: it has older data, or data of its own" % title_of(seen.nodes[array])
@@ -124,4 +124,4 @@ def arrays_of_host(seen: Observation) -> List[Dict[str, Any]]:
 
 
 def _lasting_name(seen: Observation, node: Node) -> str:
-    return next((link for link, devno in seen.links.items() if devno == node.devno and link.startswith(_MD_UUID)), title_of(node))
+    return next((link for link, devno in seen.links.items() if devno == node.devno and link.startswith(MD_UUID)), title_of(node))

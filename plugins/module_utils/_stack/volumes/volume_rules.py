@@ -22,7 +22,7 @@ RESTORE_GROUP = "bring back what LVM knew of it with pvcreate --uuid and vgcfgre
 
 def part_content_reasons(seen: Observation, node: Node, vg: str) -> List[Reason]:
     """What speaks against carrying on in a partition of ours: it holds our PV (of *vg*), or nothing. Anything else was put there by somebody."""
-    pv, who = seen.pv(node.devno), "partition %s" % node.name
+    pv, who = seen.pv(node.devno), ("array %s" if node.kind == "md" else "partition %s") % node.name
     if pv and pv.vg == vg:
         return []
     hidden = seen.hidden.get(node.devno)
@@ -157,6 +157,8 @@ def _origin_reasons(seen: Observation, node: Node) -> List[Reason]:
 
 def _part_reasons(seen: Observation, node: Node, who: str = "it") -> List[Reason]:
     """Whether a node is the one partition of a sound GPT, and carries a name of ours, where its table says it is."""
+    if node.kind == "md" and node.segments and all(segment.legs for segment in node.segments):
+        return [reason for leg in node.slaves for reason in _part_reasons(seen, seen.nodes[leg], "%s, member %s" % (who, seen.nodes[leg].name))]
     if node.kind != "part":
         return [Reason("not_ours", "%s is a %s, not a partition that this collection made" % (who, node.kind), _ONLY_OURS)]
     table = seen.tables.get(node.parent)

@@ -21,9 +21,11 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._drive.write_cache.k
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.storage_reading import PlanAnswer, StorageReading
 from ansible_collections.plumbline.ssd.plugins.plugin_utils import sound_reading, views
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan import plan_host
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.read_spec import read_stacks
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils._core.test_packing import SPEC, reading
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import MIB, Host
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.hostile import HOSTILE
+from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.mirrored import MirrorHost
 
 SEED = os.environ.get("PLUMBLINE_SEED", "1")
 CASES = 400  # of each host
@@ -44,7 +46,21 @@ def fresh():
     return StorageReading(host.seen, {}, {"k": LastReading(5, "ok", ("a",))}, Keeping({}, True, ()), 7)
 
 
-HOSTS = {"built": reading(), "fresh": fresh()}
+MIRRORED = [{**SPEC[0], "mirror": True, "devices": [f"/dev/nvme{number}n1" for number in range(4)], "replace": {"SER0004": "SER0001"}}]
+
+
+def mirrored():
+    """A stack with mirrors, one member of which was away and is back, and a device that was replaced."""
+    host = MirrorHost(5)
+    host.build(read_stacks([{**MIRRORED[0], "replace": {}}]))
+    disk = next(iter(host.seen.nodes))
+    host.pull(disk)
+    host.bring_back(disk)
+    host._join(host.parts()[-1], 0)
+    return StorageReading(host.seen, {}, {}, Keeping({}, True, ()), 7)
+
+
+HOSTS = {"built": reading(), "fresh": fresh(), "mirrored": mirrored()}
 
 
 def tree_of(one):
@@ -55,17 +71,17 @@ def packed(tree):
     return base64.b64encode(zlib.compress(json.dumps(tree).encode(), 1)).decode()
 
 
-def planned(text, fail_if="never"):
+def planned(text, fail_if="never", stacks=SPEC):
     def call(module, _arguments):
         return {"changed": False, "answer": text} if module == "stack_plan" else {"lease": {"run": "r"}, "released": True}
 
-    return plan_host.plan_host(call, {"stacks": SPEC, "verify": {}, "health": {}, "lease": {}, "fail_if": fail_if})
+    return plan_host.plan_host(call, {"stacks": stacks, "verify": {}, "health": {}, "lease": {}, "fail_if": fail_if})
 
 
-def viewed(name, text):
+def viewed(name, text, stacks=SPEC):
     """What device_info, stack_info or audit makes of it; of an audit, whose parts fail alone, the first part that did."""
     answer = {"answer": text, "storage": {"answer": text}, "drive_health": {"drives": [], "findings": []}}
-    result = views.VIEWS[name](lambda _module, _arguments: {"changed": False, **answer}, {"stacks": SPEC, "verify": {}} if name == "audit" else {})
+    result = views.VIEWS[name](lambda _module, _arguments: {"changed": False, **answer}, {"stacks": stacks, "verify": {}} if name == "audit" else {})
     return next((part for part in result.values() if isinstance(part, dict) and part.get("failed")), result)
 
 
@@ -118,15 +134,15 @@ def little_memory():
 @pytest.mark.parametrize("name", HOSTS)
 def test_any_reading_is_planned_or_refused(name, figure):
     tree = tree_of(HOSTS[name])
-    ways = list(places(tree))
-    assert not planned(packed(tree)).get("failed"), "the host itself has a plan"
-    assert not [view for view in views.VIEWS if viewed(view, packed(tree)).get("failed")]
+    ways, stacks = list(places(tree)), MIRRORED if name == "mirrored" else SPEC
+    assert not planned(packed(tree), stacks=stacks).get("failed"), "the host itself has a plan"
+    assert not [view for view in views.VIEWS if viewed(view, packed(tree), stacks).get("failed")]
     refused = 0
     for number in range(CASES):
         dice = random.Random(f"{SEED}/{name}/{number}")
         damaged = damage(dice, tree, ways)
-        result = planned(packed(damaged), dice.choice(("never", "any", "unsound")))
-        for one in (result, viewed(dice.choice(list(views.VIEWS)), packed(damaged))):
+        result = planned(packed(damaged), dice.choice(("never", "any", "unsound")), stacks)
+        for one in (result, viewed(dice.choice(list(views.VIEWS)), packed(damaged), stacks)):
             words = [one["msg"], *one.get("reasons", [])] if one.get("failed") else []
             assert all(line.isprintable() and len(line) < 5000 for line in words), (number, words)
             assert "MemoryError" not in str(words) and json.dumps(one, allow_nan=False), number
@@ -264,3 +280,13 @@ def test_no_filter_of_lvm_keeps_the_controller_busy(name):
     result = planned(packed(tree))
     words = [result["msg"], *result.get("reasons", [])] if result.get("failed") else result["warnings"]
     assert words and all(line.isprintable() and len(line) < 5000 for line in words)
+
+
+@pytest.mark.parametrize("member", ["md_arrays", "md_superblocks"])
+def test_an_array_without_an_end(member):
+    tree = tree_of(HOSTS["mirrored"])
+    arrays = tree[0][0][member]
+    one = arrays[0] if member == "md_arrays" else next(iter(arrays.values()))
+    one[6 if member == "md_arrays" else 5] = 10**30
+    result = planned(packed(tree), stacks=MIRRORED)
+    assert result["failed"] and "an array of md has" in result["msg"]

@@ -24,7 +24,7 @@ GOOD = {
 GONE = object()
 STACK_KEYS = (
     "valid keys: name, devices, layout, reserve, stripe_size, extent_size, geometry, volumes, accept, blank_proof, "
-    "write_cache, power_loss_protection, erase, discard, workload, grow, stripes"
+    "write_cache, power_loss_protection, erase, discard, workload, grow, stripes, mirror, replace"
 )
 VOLUME_KEYS = (
     "valid keys: name, size, mount, label, mount_options, mount_profile, owner, group, mode, errors, bytes_per_inode, discard, selinux_context, "
@@ -80,7 +80,7 @@ BAD = [
     (stack(device=[]), "plumbline_stacks[0]: unknown key 'device' (did you mean 'devices'?); " + STACK_KEYS),
     (stack(stripesize="64KiB"), "plumbline_stacks[0]: unknown key 'stripesize' (did you mean 'stripe_size'?); " + STACK_KEYS),
     (stack(volume=[]), "plumbline_stacks[0]: unknown key 'volume' (did you mean 'volumes'?); " + STACK_KEYS),
-    (stack(force=True), "plumbline_stacks[0]: unknown key 'force'; " + STACK_KEYS),
+    (stack(force=True), "plumbline_stacks[0]: unknown key 'force' (did you mean 'replace'?); " + STACK_KEYS),
     (stack(name=GONE), "plumbline_stacks[0]: 'name' is missing"),
     (stack(devices=GONE), "plumbline_stacks[0]: 'devices' is missing"),
     (stack(volumes=GONE), "plumbline_stacks[0]: 'volumes' is missing"),

@@ -199,3 +199,33 @@ def test_dealing(places, count, dealt):
 def test_dealing_too_little():
     with pytest.raises(PlumblineError, match="2 MiB are too few for 3 jobs; load more of the volumes"):
         placement.deal([Place("/dev/a", 0, 2 * MIB)], 3)
+
+
+def mirrored_volume(count=4, width=0):
+    """A volume on an array of RAID 10 over partitions, two copies side by side: (host, its number, the partitions)."""
+    host = Host()
+    parts = [host.part(host.disk(), MIB, GIB) for _number in range(count)]
+    whole = 64 * MIB * max(count // 2, 1)
+    array = host.mapped("", (Segment(0, whole, "raid10", 64 * KIB, tuple((part, MIB) for part in parts), width or count),), "md", "md127")
+    return host, host.mapped("pg-data", (Segment(0, whole - 8 * MIB, "linear", 0, ((array, 4 * MIB),)),)), parts
+
+
+@pytest.mark.parametrize(("count", "row"), [(2, 1), (4, 2), (6, 3)])
+def test_each_copy_of_a_mirror_is_a_leg(count, row):
+    host, devno, parts = mirrored_volume(count)
+    found = placement.map_volume(host.seen.nodes, devno, [Span(0, 48 * MIB)])
+    assert {piece.node for piece in found.pieces} == set(parts) and len({(piece.start, piece.length) for piece in found.pieces}) == 1
+    assert abs(found.pieces[0].length * row - 48 * MIB) <= row * MIB
+    assert placement.copies_of_bytes(host.seen.nodes, devno) == 2
+    for at in range(0, 12 * 64 * KIB, 16 * KIB):
+        node, byte = placement.locate_byte(host.seen.nodes, devno, at)
+        below = 4 * MIB + at
+        assert (node, byte) == (parts[below // (64 * KIB) % row * 2], MIB + below // (64 * KIB * row) * 64 * KIB + below % (64 * KIB))
+
+
+def test_a_mirror_without_a_member_is_not_measured():
+    host, devno, _parts = mirrored_volume(3, 4)
+    with pytest.raises(PlumblineError, match="raid10 without all of its members is not measured"):
+        placement.map_volume(host.seen.nodes, devno, [Span(0, 48 * MIB)])
+    striped = host.mapped("two", (Segment(0, 64 * MIB, "linear", 0, ((host.part(host.disk(), MIB, GIB), MIB),)),))
+    assert placement.copies_of_bytes(host.seen.nodes, striped) == 1

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The array of a mirrored stack: made, given a member, grown; by mdadm, and read back from the kernel and the members' superblocks. I/O.
+
+An array is known by the partitions of ours that are its members and by its UUID. Its name is another after a boot.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Callable, List, Mapping, Optional, Sequence
+
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_GUID
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdMember, was_run_apart
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import SYNCING, WAITING
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_raids import read_md_arrays
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_sysfs import read_text
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner, must_succeed
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes import volume_rules
+
+Look = Callable[[], Observation]
+BITMAP_CHUNK = "64M"  # smaller ones cost commits more, see the guide on mirrors
+_SETTLE_SECONDS = 30
+_APPEARS = 30  # seconds
+_PAUSE = 0.5
+_MOST_WAITS = 240  # pauses in which a member that is to be filled is not; another array on the same disks may be filled before
+
+
+# --- what there is ---------------------------------------------------------------------------------
+
+
+def member_node(seen: Observation, guid: str) -> Node:
+    """The partition of ours with this GUID. Raises PlumblineError where the kernel shows none."""
+    devno = seen.led_to.get(BY_GUID + guid.lower(), "")
+    if devno not in seen.nodes:
+        raise PlumblineError("the partition %s is not there; nothing was changed; run again" % guid)
+    return seen.nodes[devno]
+
+
+def _running(seen: Observation, step: Mapping[str, Any]) -> MdArray:
+    """The array of the stack. Raises PlumblineError unless one runs that has the planned UUID and shape."""
+    parts = [member_node(seen, guid).devno for guid in step["members"]]
+    found = [array for array in seen.md_arrays if array.runs and any(member.devno in parts for member in array.members)]
+    if len(found) != 1:
+        raise PlumblineError("the array of stack '%s' does not run, or there are several; nothing was changed; run again" % step["stack"])
+    array = found[0]
+    uuids = {seen.md_superblocks[one.devno].uuid for one in array.members if one.devno in seen.md_superblocks and not one.faulty}
+    if uuids != {step["array"]} or (array.level, array.layout, array.chunk, array.disks) != _shape(step):
+        text = "/dev/%s is not the array that was planned [mirror]: UUID %s, %s, layout %#x, chunk %d, %d members; nothing was changed; run again"
+        raise PlumblineError(text % (array.name, ", ".join(sorted(uuids)) or "unknown", array.level, array.layout, array.chunk, array.disks))
+    return array
+
+
+def _shape(step: Mapping[str, Any]) -> object:
+    return ("raid10", NEAR_2, step["chunk_bytes"], len(step["members"]))
+
+
+def _member(array: MdArray, devno: str) -> Optional[MdMember]:
+    return next((member for member in array.members if member.devno == devno), None)
+
+
+def _named(name: str) -> MdArray:
+    """An array as it is now. Raises PlumblineError where it has gone."""
+    found = next((array for array in read_md_arrays() if array.name == name and array.runs), None)
+    if found is None:
+        raise PlumblineError("the array /dev/%s does not run any more; look at the kernel's log" % name)
+    return found
+
+
+# --- made ------------------------------------------------------------------------------------------
+
+
+def create_array(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
+    """mdadm --create, over partitions that hold nothing, or what an earlier run left of this very array before anything was written to it."""
+    nodes = [member_node(seen, guid) for guid in step["members"]]
+    reasons: List[str] = []
+    for node in nodes:
+        array, found, proof = seen.array_over(node.devno), seen.md_superblocks.get(node.devno), seen.proofs.get(node.devno)
+        if array and array.runs:
+            reasons.append("%s is a member of /dev/%s, which runs [held]; run again" % (node.path, array.name))
+        elif found and (found.uuid != step["array"] or proof is None or proof.faults):
+            reasons.append("%s is a member of an array that may hold data, %s [mirror]; look at it" % (node.path, found.uuid))
+        elif not found:
+            reasons += [reason.words for reason in volume_rules.part_content_reasons(seen, node, step["stack"])]
+    if reasons:
+        raise PlumblineError("refused at the write: a partition is not as it was planned; nothing was changed", reasons)
+    if check:
+        return
+    for name in sorted({array.name for array in map(seen.array_over, (node.devno for node in nodes)) if array}):
+        _mdadm(run, seen, ["--stop", "/dev/" + name], "the array /dev/%s, which does not run, could not be taken down" % name)
+    shape = ["--level=10", "--layout=n2", "--raid-devices=%d" % len(nodes), "--chunk=%d" % (step["chunk_bytes"] // 1024), "--metadata=1.2"]
+    shape += ["--data-offset=%dK" % (step["data_offset_bytes"] // 1024), "--bitmap=internal", "--bitmap-chunk=" + BITMAP_CHUNK]
+    shape += ["--homehost=any", "--name=" + step["stack"], "--uuid=" + step["array"]] + (["--assume-clean"] if step["assume_clean"] else [])
+    argv = ["--create", "/dev/md/" + step["stack"], "--run", *shape, *(node.path for node in nodes)]
+    _mdadm(run, seen, argv, "the array of stack '%s' could not be made" % step["stack"])
+    array = _appeared(run, nodes[0].devno)
+    wait_for_sync(array.name)
+    _read_back(look(), step)
+
+
+def _appeared(run: Runner, devno: str) -> MdArray:
+    """The array that has this member, when it is there for everybody."""
+    end = time.monotonic() + _APPEARS
+    while time.monotonic() < end:
+        _settle(run)
+        found = next((array for array in read_md_arrays() if array.runs and _member(array, devno)), None)
+        if found:
+            return found
+        time.sleep(_PAUSE)
+    raise PlumblineError("mdadm made an array, and the kernel shows none that runs; look at its log")
+
+
+def _read_back(after: Observation, step: Mapping[str, Any], left: int = 0) -> None:
+    """All members are in sync but for so many that further steps give to the array; all are where they should be, and it uses as much of each as was asked."""
+    array = _running(after, step)
+    offsets = {after.md_superblocks[one.devno].data_offset for one in array.members if one.devno in after.md_superblocks}
+    if len(array.missing) > left or array.component != step["component_bytes"] or offsets != {step["data_offset_bytes"]}:
+        text = "the array /dev/%s uses %d bytes of each member from byte %s on, and %d of its %d members are in sync; wanted %d from %d, and all; run again"
+        there, good = ", ".join(map(str, sorted(offsets))) or "unknown", array.disks - len(array.missing)
+        raise PlumblineError(text % (array.name, array.component, there, good, array.disks, step["component_bytes"], step["data_offset_bytes"]))
+
+
+# --- members ---------------------------------------------------------------------------------------
+
+
+def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
+    """A blank partition, or a member that was away, takes the place of one that is gone. Waits until it holds what it should."""
+    array, new = _running(seen, step), member_node(seen, step["new"])
+    inside = _member(array, new.devno)
+    if not inside or inside.faulty:
+        _check_new(seen, step, array, new)
+        if check:
+            return
+        _drop_lost(run, seen, array)
+        _join(run, seen, step, array, new)
+    elif check:
+        return
+    wait_for_sync(array.name, new.devno)
+    _read_back(look(), step, max(len(array.missing) - 1, 0))
+
+
+def _check_new(seen: Observation, step: Mapping[str, Any], array: MdArray, new: Node) -> None:
+    """What joins is blank, or was a member and is older. Raises PlumblineError."""
+    found = seen.md_superblocks.get(new.devno)
+    newest = max(seen.md_superblocks[one.devno].events for one in array.members if one.devno in seen.md_superblocks and not one.faulty)
+    if found and (found.uuid != step["array"] or was_run_apart(found, array, newest)):
+        text = "%s is a member of another array, or was run apart from this one [stale]: %s, %d events, the array %d; nothing was changed"
+        raise PlumblineError(text % (new.path, found.uuid, found.events, newest))
+    reasons = [] if found else [reason.words for reason in volume_rules.part_content_reasons(seen, new, step["stack"])]
+    if reasons:
+        raise PlumblineError("refused at the write: what would join the array holds something; nothing was changed", reasons)
+
+
+def _drop_lost(run: Runner, seen: Observation, array: MdArray) -> None:
+    """Let the array forget members that have failed or whose device is gone."""
+    for word, lost in (("failed", any(one.faulty for one in array.members)), ("detached", any(one.devno not in seen.nodes for one in array.members))):
+        if lost:
+            extra = ["--fail", word] if word == "detached" else []
+            _mdadm(run, seen, ["--manage", "/dev/" + array.name, *extra, "--remove", word], "what the array /dev/%s has lost could not be removed" % array.name)
+
+
+def _join(run: Runner, seen: Observation, step: Mapping[str, Any], array: MdArray, new: Node) -> None:
+    """Take a member back by the bitmap, where the array has noted what it missed; else it is filled as a new one."""
+    at, fault = "/dev/" + array.name, "%s could not be added to the array /dev/%s" % (new.path, array.name)
+    if new.devno in seen.md_superblocks:
+        code, _out, _err = run([_tool(seen), "--manage", at, "--re-add", new.path])
+        if not code:
+            return
+        _mdadm(run, seen, ["--zero-superblock", new.path], fault)  # it is older, and the spec names it
+    _mdadm(run, seen, ["--manage", at, "--add", new.path], fault)
+
+
+def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
+    """A new member is filled beside the old one, which goes then. What an earlier run has done of it is not done again."""
+    array, new, old = _running(seen, step), member_node(seen, step["new"]), member_node(seen, step["old"])
+    inside, beside = _member(array, new.devno), _member(array, old.devno)
+    if not inside:
+        _check_new(seen, step, array, new)
+    _check_old(seen, step, array, old, beside)
+    if check:
+        return
+    at = "/dev/" + array.name
+    if not inside:
+        _mdadm(run, seen, ["--manage", at, "--add-spare", new.path], "%s could not be added to the array %s" % (new.path, at))
+    if beside and beside.in_sync and "want_replacement" not in beside.states and not (inside and inside.in_sync):
+        argv = ["--manage", at, "--replace", old.path, "--with", new.path]
+        _mdadm(run, seen, argv, "%s could not be replaced in the array %s" % (old.path, at))
+    wait_for_sync(array.name, new.devno)
+    left = _member(_named(array.name), old.devno)
+    if left:
+        if left.in_sync:
+            raise PlumblineError("%s is in use in the array %s, and %s is as well; look at mdadm --detail %s" % (old.path, at, new.path, at))
+        _mdadm(run, seen, ["--manage", at, "--remove", old.path], "%s, which was replaced, could not be taken out of the array %s" % (old.path, at))
+    cleared = run([_tool(seen), "--zero-superblock", old.path])
+    _settle(run)
+    _read_back(look(), step, len(array.missing))
+    must_succeed(cleared, "%s was replaced, and its member superblock could not be cleared; take it out before the next boot" % old.path)
+
+
+def _check_old(seen: Observation, step: Mapping[str, Any], array: MdArray, old: Node, beside: Optional[MdMember]) -> None:
+    """What is replaced is a member, or was one and is older. Raises PlumblineError."""
+    found = seen.md_superblocks.get(old.devno)
+    newest = max(seen.md_superblocks[one.devno].events for one in array.members if one.devno in seen.md_superblocks and not one.faulty)
+    if not beside and (not found or found.uuid != step["array"] or was_run_apart(found, array, newest)):
+        raise PlumblineError("%s is no member of the array, nor an older one [mirror]; nothing was changed; run again" % old.path)
+
+
+# --- grown -----------------------------------------------------------------------------------------
+
+
+def grow_array(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
+    """mdadm --grow --size: the array takes in what its partitions have more. These were proven blank as they grew."""
+    array, wanted = _running(seen, step), step["component_bytes"]
+    short = [node.path for node in (member_node(seen, guid) for guid in step["members"]) if node.size < step["data_offset_bytes"] + wanted]
+    action = read_text("/sys/class/block/%s/md/sync_action" % array.name)
+    if array.missing or action in SYNCING or short or array.component > wanted:
+        text = "the array /dev/%s is not grown: %d of its members are not in sync, it is at '%s', too short are: %s; nothing was changed; run again [degraded]"
+        raise PlumblineError(text % (array.name, len(array.missing), action, ", ".join(short) or "none"))
+    if check:
+        return
+    if array.component < wanted:
+        argv = ["--grow", "/dev/" + array.name, "--size=%d" % (wanted // 1024)] + (["--assume-clean"] if step["assume_clean"] else [])
+        _mdadm(run, seen, argv, "the array /dev/%s could not be grown" % array.name)
+    wait_for_sync(array.name)
+    _read_back(look(), step)
+
+
+# --- waiting, and mdadm ----------------------------------------------------------------------------
+
+
+def wait_for_sync(name: str, devno: str = "") -> None:
+    """Until the array is at nothing, and the member *devno* holds what it should. The kernel goes on by itself whatever becomes of who waits."""
+    idle = waits = 0
+    while idle < 2:  # between two actions it is idle for a moment
+        array, action = _named(name), read_text("/sys/class/block/%s/md/sync_action" % name)
+        member = _member(array, devno) if devno else None
+        if devno and (member is None or member.faulty):
+            raise PlumblineError("the new member of /dev/%s failed while it was filled [degraded]; look at the kernel's log" % name)
+        copies = action in SYNCING and action != WAITING
+        busy = copies or (member is not None and not member.in_sync)
+        idle, waits = (0 if busy else idle + 1), (waits + 1 if busy and not copies else 0)
+        if waits > _MOST_WAITS:
+            raise PlumblineError("the new member of /dev/%s is not filled: the array is at '%s' [degraded]; look at mdadm --detail" % (name, action))
+        time.sleep(_PAUSE)
+
+
+def _settle(run: Runner) -> None:
+    if os.path.exists("/run/udev/control"):
+        run(["udevadm", "settle", "--timeout=%d" % _SETTLE_SECONDS])
+
+
+def _tool(seen: Observation) -> str:
+    if "mdadm" not in seen.tools:
+        raise PlumblineError("mdadm: not on this host; install mdadm")
+    return seen.tools["mdadm"]
+
+
+def _mdadm(run: Runner, seen: Observation, argv: Sequence[str], fault: str) -> None:
+    must_succeed(run([_tool(seen), *argv]), fault)

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A mirrored stack measured: reads and writes against all of its members, a sweep of the volume and of each member, and what the drives themselves count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from labkit import sweeps
+from labkit.bench import Bench, Disk
+from labkit.harness import Harness
+from labkit.specs import said
+
+pytestmark = pytest.mark.measured
+KIB, MIB = 1 << 10, 1 << 20
+PAGE = 16 * KIB
+FLASH = {"page_size": PAGE, "channels": 2, "program_us": 3000, "read_us": 2500, "rmw_us": 50, "transfer_us": 10, "straddle_parallel": 0}
+DISKS = [{"name": f"mfl{number}", "bus": "nvme", "size": "160MiB", "serial": f"MIRFLASH{number}", "simulated": FLASH} for number in range(4)]
+QUICK = {"block_seconds": 1, "depth": 16, "span": "24MiB", "max_seconds": 240, "jobs": ["seq_read", "rand_read", "seq_write", "rand_write"]}
+
+
+@pytest.mark.long(minutes=5)
+def test_a_mirror_against_its_drives(bench: Bench, harness: Harness, declared: dict[str, Disk], figure: Callable[..., None]) -> None:
+    disks = [declared[f"mfl{number}"] for number in range(4)]
+    model = {"model": harness.must(f"cat /sys/block/{disks[0].kernel}/device/model").strip(), "grain": f"{PAGE // KIB}KiB"}
+    spec = {
+        "stacks": [
+            {
+                "name": "pgdata", "mirror": True, "devices": [one.by_id for one in disks], "geometry": [model],
+                "volumes": [{"name": "data", "mount": "/pl/data"}],
+            }
+        ]
+    }  # fmt: skip
+    plan = harness.module("stack_plan", spec)
+    assert not plan["failed"], said(plan)
+    bench.counters(*disks, reset=True)
+    harness.apply([step for step in plan["steps"] if step["action"] in ("partition", "mirror_create")])
+    copied = {name: one["host_write_bytes"] for name, one in bench.counters(*disks).items()}
+    print(f"\nbuilt: {plan['steps'][1]['summary']}; written to each drive: {copied}")
+    harness.apply([step for step in plan["steps"] if step["action"] in ("volume_group", "logical_volume")])
+    found = harness.module("throughput", {"volumes": ["/dev/pgdata/data"], "write": True, **QUICK}, timeout=600)
+    assert not found["failed"], said(found)
+    print("\n".join(found["report"]))
+    shares = {job["name"]: job["share"] for job in found["jobs"]}
+    assert shares["rand_write"] > 0.7 and shares["seq_write"] > 0.7, found["report"]
+    harness.apply([step for step in plan["steps"] if step["action"] in ("filesystem", "mount")])
+    plan = harness.module("stack_plan", spec)
+    assert (plan["failed"], plan["steps"]) == (False, []) and not [one for one in plan["findings"] if one["level"] == "error"], said(plan)
+    harness.must("sync; sleep 8")
+    bench.counters(*disks, reset=True)
+    harness.must("dd if=/dev/urandom of=/pl/data/file bs=1M count=16 oflag=direct conv=fsync status=none")
+    counted = bench.counters(*disks)
+    written = [counted[disk.name]["host_write_bytes"] or 0 for disk in disks]
+    print(f"16 MiB written through the mirror: {written}")
+    assert all(8 * MIB <= one < 12 * MIB for one in written), counted
+    assert abs(written[0] - written[1]) < 64 * KIB and abs(written[2] - written[3]) < 64 * KIB
+    figure("mirror", write_share=shares["rand_write"], read_share=shares["rand_read"], initial_copy_bytes=sum(value or 0 for value in copied.values()))
+    for device in ("/dev/pgdata/data", *(disk.part() for disk in disks)):
+        swept = sweeps.sweep(harness, device)
+        print(f"sweep of {device}: {swept['verdict']}, grain {swept['grain_bytes']}, phase {swept['phase_bytes']}")
+        assert (swept["verdict"], swept["grain_bytes"], swept["phase_bytes"]) == ("phase", PAGE, 0), swept["report"]
