@@ -20,7 +20,7 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.fleet_report.remedie
 # What makes a finding → which of its arguments is the rule.
 MAKERS = {"Finding": 5, "Problem": 0, "Change": 0, "found_by": 0}
 # Where the rule is that of another finding, or comes from a table of the judge; these are all, and the tables are read below.
-PASSED_ON = {"one.rule", "problem.rule", "mixed.rule", "name"}
+PASSED_ON = {"change.rule", "problem.rule", "mixed.rule", "name"}
 TABLES = {*health_rules._DATA_ERRORS, *health_rules._GROWING, *(row[0] for row in health_rules._WARNING_BITS), *(row[1] for row in health_rules._EXCEPTIONS)}
 
 
