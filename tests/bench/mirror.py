@@ -2,8 +2,8 @@
 """What a mirrored stack loses when its SSDs are pulled, and what it costs: the lab's tests of mirrors, run in one machine.
 
 pulls: SSDs that were pulled while PostgreSQL committed. lost_commits: acknowledged by it, and gone. stall_ms: the longest time between two commits while SSDs
-went and others took their places; baseline_stall_ms: otherwise. initial_copy_bytes: written to all members as the array was made. write_share, read_share:
-random writes (each copy counted) and reads against the raw drives.
+went; baseline_stall_ms: otherwise. initial_copy_bytes: written to all members as the array was made of blank ones, which md compares. bitmap_cost: bytes
+programmed for a commit with the bitmap against none, less one. write_share, read_share: random writes (each copy counted) and reads against the raw drives.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from _bench import line, parser
 from _lab import run_tests
 
 TESTS = ("test_mirror_database", "test_mirror_measured")
-KEYS = ("pulls", "stall_ms", "baseline_stall_ms", "initial_copy_bytes", "write_share", "read_share")
+KEYS = ("pulls", "stall_ms", "baseline_stall_ms", "initial_copy_bytes", "bitmap_cost", "write_share", "read_share")
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A mirrored stack measured: reads and writes against all of its members, a sweep of the volume and of each member, and what the drives themselves count."""
+"""A mirrored stack measured: reads and writes against all members, a sweep of the volume and of each of them, its first copy and its bitmap."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from labkit import sweeps
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness
 from labkit.specs import said
+from test_commit_cost import programmed
+from test_mirror import AT, MD, spec_of
 
 pytestmark = pytest.mark.measured
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = 16 * KIB
 FLASH = {"page_size": PAGE, "channels": 2, "program_us": 3000, "read_us": 2500, "rmw_us": 50, "transfer_us": 10, "straddle_parallel": 0}
 DISKS = [{"name": f"mfl{number}", "bus": "nvme", "size": "160MiB", "serial": f"MIRFLASH{number}", "simulated": FLASH} for number in range(4)]
+CACHED = {"page_size": 4 * KIB, "channels": 2, "program_us": 100, "flush_us": 100, "transfer_us": 5, "write_cache": 1, "cache_size": "64MiB", "plp": 0}
+DISKS += [{"name": f"mfc{number}", "bus": "scsi", "size": "768MiB", "serial": f"MIRCACHE{number}", "simulated": CACHED} for number in range(4)]
 QUICK = {"block_seconds": 1, "depth": 16, "span": "24MiB", "max_seconds": 240, "jobs": ["seq_read", "rand_read", "seq_write", "rand_write"]}
 
 
@@ -54,8 +58,54 @@ def test_a_mirror_against_its_drives(bench: Bench, harness: Harness, declared: d
     print(f"16 MiB written through the mirror: {written}")
     assert all(8 * MIB <= one < 12 * MIB for one in written), counted
     assert abs(written[0] - written[1]) < 64 * KIB and abs(written[2] - written[3]) < 64 * KIB
-    figure("mirror", write_share=shares["rand_write"], read_share=shares["rand_read"], initial_copy_bytes=sum(value or 0 for value in copied.values()))
+    figure("mirror", write_share=shares["rand_write"], read_share=shares["rand_read"])
     for device in ("/dev/pgdata/data", *(disk.part() for disk in disks)):
         swept = sweeps.sweep(harness, device)
         print(f"sweep of {device}: {swept['verdict']}, grain {swept['grain_bytes']}, phase {swept['phase_bytes']}")
         assert (swept["verdict"], swept["grain_bytes"], swept["phase_bytes"]) == ("phase", PAGE, 0), swept["report"]
+
+
+def scrub(harness: Harness) -> int:
+    """Sectors that are not the same on both members, as md counts them."""
+    words = f"echo check > {AT}/sync_action; sleep 0.5; until grep -q idle {AT}/sync_action; do sleep 0.2; done; cat {AT}/mismatch_cnt"
+    return int(harness.must(words, 300))
+
+
+@pytest.mark.long(minutes=4)
+@pytest.mark.parametrize("clean", [True, False], ids=["known-to-be-zeros", "compared"])
+def test_the_first_copy(bench: Bench, harness: Harness, declared: dict[str, Disk], clean: bool, figure: Callable[..., None]) -> None:
+    """md compares the members where they are not known to be zeros, and writes what differs: of blank ones nothing."""
+    disks = [declared[f"mfc{number}"] for number in range(4)]
+    more = {"blank_proof": "full"} if clean else {"blank_proof": "sampled", "discard": False}
+    plan = harness.module("stack_plan", spec_of(disks, [{"name": "data", "mount": "/pl/data"}], **more))
+    assert not plan["failed"], said(plan)
+    for step in plan["steps"]:
+        if step["action"] == "mirror_create":
+            harness.must("sync; udevadm settle")
+            bench.counters(*disks, reset=True)
+            harness.apply([step])
+            written = sum(int(one["host_write_bytes"] or 0) for one in bench.counters(*disks).values())
+        else:
+            harness.apply([step])
+    print(f"\nmirror: the first copy writes {written:,} bytes")
+    assert scrub(harness) == 0 and written < MIB
+    if not clean:
+        figure("mirror", initial_copy_bytes=written)
+    bench.clean()
+
+
+@pytest.mark.long(minutes=3)
+def test_the_bitmap(bench: Bench, harness: Harness, declared: dict[str, Disk], figure: Callable[..., None]) -> None:
+    """Bytes programmed for commits with the bitmap as it is made, and without one."""
+    disks = [declared[f"mfc{number}"] for number in range(4)]
+    harness.build(spec_of(disks, [{"name": "data", "mount": "/pl/data"}])["stacks"])
+    cost = {}
+    for bitmap in ("internal", "none"):
+        if bitmap == "none":
+            harness.must(f"mdadm -q --grow --bitmap=none /dev/{MD}")
+        cost[bitmap] = programmed(bench, harness, disks, "append")
+    ratio = cost["internal"] / cost["none"] - 1
+    print(f"\nmirror: {cost['internal'] / KIB:.1f} KiB for each commit of 8 KiB with the bitmap, {cost['none'] / KIB:.1f} without: {ratio:+.3f}")
+    figure("mirror", bitmap_cost=round(ratio, 4))
+    bench.clean()
+    assert ratio < 0.2

@@ -63,7 +63,7 @@ ROWS: dict[str, tuple[str, str]] = {
 }
 
 # Noted for benchmarks (tests/bench), not for the table.
-OF_BENCHES = frozenset({"commit"})
+OF_BENCHES = frozenset({"commit", "mirror"})
 
 
 def gather(lines: Iterable[str]) -> dict[str, dict[str, Any]]:

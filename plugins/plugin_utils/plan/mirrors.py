@@ -107,7 +107,7 @@ def _plan_new(plan: StackPlan, seen: Observation) -> None:
     clean = clean or all(leg.discards and deallocated_reads_zeros(space) for leg, space in zip(legs, spaces))
     length = min(leg.size for leg in legs)
     component, size = component_bytes(length, plan.array_offset, plan.stripe), carried_bytes(plan, length)
-    words = "no copy, since its members read as zeros" if clean else "its second members are filled first, %s each" % human(component)
+    words = "no copy, since its members read as zeros" if clean else "its members are compared first, %s each, and made equal" % human(component)
     summary = "array of %d devices, RAID 10, chunk %s, %s: %s" % (len(legs), human(plan.stripe), human(size), words)
     disks = [disk if leg.entry else disk._replace(full_proof=False) for leg, disk in zip(legs, disks_of(plan, seen))]  # proven in full as it is partitioned
     guids = [guid_of_leg(leg, spec.name, seen.nodes[leg.devno].identity.key) for leg in legs]
