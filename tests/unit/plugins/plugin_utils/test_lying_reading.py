@@ -71,17 +71,17 @@ def packed(tree):
     return base64.b64encode(zlib.compress(json.dumps(tree).encode(), 1)).decode()
 
 
-def planned(text, fail_if="never", stacks=SPEC):
+def planned(text, fail_if="never", stacks=tuple(SPEC)):
     def call(module, _arguments):
         return {"changed": False, "answer": text} if module == "stack_plan" else {"lease": {"run": "r"}, "released": True}
 
-    return plan_host.plan_host(call, {"stacks": stacks, "verify": {}, "health": {}, "lease": {}, "fail_if": fail_if})
+    return plan_host.plan_host(call, {"stacks": list(stacks), "verify": {}, "health": {}, "lease": {}, "fail_if": fail_if})
 
 
-def viewed(name, text, stacks=SPEC):
+def viewed(name, text, stacks=tuple(SPEC)):
     """What device_info, stack_info or audit makes of it; of an audit, whose parts fail alone, the first part that did."""
     answer = {"answer": text, "storage": {"answer": text}, "drive_health": {"drives": [], "findings": []}}
-    result = views.VIEWS[name](lambda _module, _arguments: {"changed": False, **answer}, {"stacks": stacks, "verify": {}} if name == "audit" else {})
+    result = views.VIEWS[name](lambda _module, _arguments: {"changed": False, **answer}, {"stacks": list(stacks), "verify": {}} if name == "audit" else {})
     return next((part for part in result.values() if isinstance(part, dict) and part.get("failed")), result)
 
 
