@@ -19,7 +19,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._drive.link_rules im
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase as judge_erase
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import unfinished_table
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import StackPlan
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device, not_kept, refuse
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device, not_kept, refuse, refuse_absent
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import DeviceName, Selector, Stack
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import partition_guid
 
@@ -84,11 +84,7 @@ def _named(plan: StackPlan, seen: Observation, device: DeviceName) -> str:
     if not devno and plan.spec.mirror:
         plan.missing.append(device)  # what that means is judged when the others are known
     elif not devno:
-        name = device.path.rsplit("/", 1)[-1]
-        disks = {n.devno for n in seen.nodes.values() if n.kind == "disk"}
-        links = sorted(link for link, number in seen.links.items() if number in disks)
-        near = nearest(name, links)
-        plan.refuse("device %s is not there%s; names are those below /dev/disk/by-id", device.path, near)
+        refuse_absent(plan, seen, device.path)
     if device.path in seen.twice_named:
         names = ["%s (%s)" % (seen.nodes[one].name, seen.nodes[one].identity.serial) if one in seen.nodes else one for one in seen.twice_named[device.path]]
         text = "%s is the name of several devices, %s: udev gives it to one of them, and to another next time [identity]; name it otherwise, by its WWID"

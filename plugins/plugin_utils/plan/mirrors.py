@@ -25,7 +25,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes impor
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.growth import disks_of, standing_disk
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.partitions import carried_bytes
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Carrier, Leg, StackPlan
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device, refuse_contents, refuse_rebuild
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.refusals import name_device, refuse_absent, refuse_contents, refuse_rebuild
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.spec import Replacement
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import array_uuid, guid_of_leg
 
@@ -62,10 +62,8 @@ def judge_missing(plan: StackPlan, seen: Observation) -> None:
         text = "device %s is not there, and the array does not run without it [stale]: %s; what is older is never started as the truth: %s"
         plan.refuse(text, names, _events(seen, members), _COMES_BACK)
     else:
-        links = sorted(link for link, number in seen.links.items() if seen.nodes.get(number) and seen.nodes[number].kind == "disk")
         for device in plan.missing:
-            near = nearest(device.path.rsplit("/", 1)[-1], links)
-            plan.refuse("device %s is not there%s; names are those below /dev/disk/by-id", device.path, near)
+            refuse_absent(plan, seen, device.path)
 
 
 def refuse_mirrored(plan: StackPlan, seen: Observation) -> None:

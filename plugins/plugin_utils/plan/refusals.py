@@ -9,6 +9,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block import owners
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation, device_label
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.lost_data import lost_reasons
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.reasons import Reason
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.partitions import erase as judge_erase
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.plan_model import Leg, StackPlan
 
@@ -17,6 +18,13 @@ def not_kept(plan: StackPlan, seen: Observation) -> list[str]:
     """The devices of a stack that carry nothing of ours, or something of ours that was lost: what they hold is erased only where the spec says so."""
     name = plan.spec.name
     return [leg.devno for leg in plan.legs if not ownership.is_ours(seen.tables.get(leg.devno), name) or lost_reasons(seen, leg.devno)]
+
+
+def refuse_absent(plan: StackPlan, seen: Observation, path: str) -> None:
+    """Refuse a device that the host does not have, and name those that may have been meant."""
+    disks = {node.devno for node in seen.nodes.values() if node.kind == "disk"}
+    near = nearest(path.rsplit("/", 1)[-1], sorted(link for link, number in seen.links.items() if number in disks))
+    plan.refuse("device %s is not there%s; names are those below /dev/disk/by-id", path, near)
 
 
 def refuse(plan: StackPlan, seen: Observation, leg: Leg, reasons: Sequence[Reason]) -> None:

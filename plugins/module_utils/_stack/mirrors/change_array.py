@@ -53,6 +53,11 @@ def _running(seen: Observation, step: Mapping[str, Any]) -> MdArray:
     return array
 
 
+def _newest(seen: Observation, array: MdArray) -> int:
+    """The most events of a member that is in the array, which _running() has found to have some."""
+    return max(seen.md_superblocks[member.devno].events for member in array.members if member.devno in seen.md_superblocks and not member.faulty)
+
+
 def _shape(step: Mapping[str, Any]) -> object:
     return ("raid10", NEAR_2, step["chunk_bytes"], len(step["members"]))
 
@@ -144,7 +149,7 @@ def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
 def _check_new(seen: Observation, step: Mapping[str, Any], array: MdArray, new: Node) -> None:
     """What joins is blank, or was a member and is older. Raises PlumblineError."""
     found = seen.md_superblocks.get(new.devno)
-    newest = max(seen.md_superblocks[one.devno].events for one in array.members if one.devno in seen.md_superblocks and not one.faulty)
+    newest = _newest(seen, array)
     if found and (found.uuid != step["array"] or was_run_apart(found, array, newest)):
         text = "%s is a member of another array, or was run apart from this one [stale]: %s, %d events, the array %d; nothing was changed"
         raise PlumblineError(text % (new.path, found.uuid, found.events, newest))
@@ -202,7 +207,7 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
 def _check_old(seen: Observation, step: Mapping[str, Any], array: MdArray, old: Node, beside: Optional[MdMember]) -> None:
     """What is replaced is a member, or was one and is older. Raises PlumblineError."""
     found = seen.md_superblocks.get(old.devno)
-    newest = max(seen.md_superblocks[one.devno].events for one in array.members if one.devno in seen.md_superblocks and not one.faulty)
+    newest = _newest(seen, array)
     if not beside and (not found or found.uuid != step["array"] or was_run_apart(found, array, newest)):
         raise PlumblineError("%s is no member of the array, nor an older one [mirror]; nothing was changed; run again" % old.path)
 
