@@ -87,7 +87,7 @@ def guard_one_ssd(seen: Observation, node: Node) -> List[Reason]:
         other.name
         for other in seen.nodes.values()
         if other.kind == "disk" and other.identity.transport == "nvme" and other.identity.nsid == mine.nsid and other.identity.wwid != mine.wwid
-        and other.identity.controller != mine.controller and on_one_ssd(other, node) and stable_wwid(other.identity)
+        and other.identity.controller != mine.controller and on_one_ssd(node, other) and stable_wwid(other.identity)
     ]  # fmt: skip
     if not others:
         return []
