@@ -146,7 +146,7 @@ LAYERS: dict[str, tuple[int, str, str, int, str, str]] = {
 }
 
 
-EVERYDAY = ("linear-plus-one-sector", "the-device-lies")
+EVERYDAY = ("the-device-lies",)
 
 
 @pytest.mark.parametrize("row", [row if row in EVERYDAY else pytest.param(row, marks=pytest.mark.long) for row in LAYERS])
@@ -215,6 +215,7 @@ def test_a_read_only_disk(bench: Bench, harness: Harness, pair: tuple[Disk, Disk
     assert verdict(sweep(bench, harness, pair[0].path, pair[0])) == ("phase", PAGE, 0)
 
 
+@pytest.mark.long
 def test_a_disk_that_is_pulled_out_meanwhile(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     disk = plugged["lost"]
     (shown,) = (found for found in machine.require_up(bench.paths).disks() if found.name == disk.name)
@@ -328,6 +329,7 @@ def test_what_is_never_written_to(bench: Bench, harness: Harness, pair: tuple[Di
 # --- the table, and what it saves ----------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_table_by_offset(bench: Bench, harness: Harness, plugged: dict[str, Disk]) -> None:
     disk = plugged["slow"]
     bench.change(disk, page_phase=512)

@@ -68,11 +68,13 @@ def test_a_device_whose_proof_fails_is_not_discarded(bench: Bench, harness: Harn
     assert harness.must(f"dd if={pair[1].path} bs=1 skip={40 * MIB} count=1 status=none") == "x"
 
 
+@pytest.mark.long(minutes=1)
 @pytest.mark.parametrize(
     "settings",
     [
         {"unmap_granularity": 8, "unmap_alignment": 7},
-        *(pytest.param(odd, marks=pytest.mark.long) for odd in ({"unmap_granularity": 3}, {"unmap_granularity": 64, "unmap_max_blocks": 8})),
+        {"unmap_granularity": 3},
+        {"unmap_granularity": 64, "unmap_max_blocks": 8},
     ],
 )
 def test_odd_granules(bench: Bench, harness: Harness, settings: dict[str, int]) -> None:

@@ -126,6 +126,7 @@ def test_check_mode_of_the_other_roles_on_a_bare_host_changes_nothing(scene: Sce
     scene.watch.must_be_nothing("what only looks")
 
 
+@pytest.mark.long(minutes=1)
 def test_a_refused_run_of_provision(scene: Scene) -> None:
     """A disk that holds something is refused: the host is as it was."""
     refused = stack([scene.disks["p2"]], layout="linear")
@@ -188,6 +189,7 @@ def test_health(scene: Scene) -> None:
     scene.watch.must_be_nothing("a second run of health on the same day")
 
 
+@pytest.mark.long(minutes=3)
 def test_monitor(scene: Scene) -> None:
     before = scene.watch.last
     scene.run("monitor", {})
