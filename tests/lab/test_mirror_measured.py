@@ -95,6 +95,39 @@ def test_the_first_copy(bench: Bench, harness: Harness, declared: dict[str, Disk
 
 
 @pytest.mark.long(minutes=3)
+def test_a_member_that_is_off(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> None:
+    """A drive of four that lies about where its pages begin: the sweep of the layers, as role verify makes it, names it."""
+    disks = [declared[f"mfl{number}"] for number in range(4)]
+    bench.change(disks[2], page_phase=1024)
+    spec = spec_of(disks, volumes=[{"name": "data"}])
+    spec["stacks"][0]["geometry"] = [{"model": harness.must(f"cat /sys/block/{disks[0].kernel}/device/model").strip(), "grain": f"{PAGE // KIB}KiB"}]
+    plan = harness.module("stack_plan", spec)
+    assert not plan["failed"], said(plan)
+    harness.apply([step for step in plan["steps"] if step["action"] in ("partition", "mirror_create", "volume_group", "logical_volume")])
+    found = sweeps.sweep(harness, "/dev/pgdata/data", layers=True)
+    print("\n" + "\n".join(found["report"]))
+    assert (found["culprit"], found["agreement"]) == (f"device {disks[2].kernel}", "contradicts"), found["report"]
+    swept = {layer["name"]: layer["phase_bytes"] for layer in found["layers"] if layer["verdict"]}
+    assert all(swept[disk.kernel] == (1024 if disk is disks[2] else 0) for disk in disks), found["report"]
+    assert any(f"device {disks[2].kernel} is fastest at offset 1024" in reason and "lies about its alignment" in reason for reason in found["reasons"])
+    bench.change(disks[2], page_phase=0)
+
+
+@pytest.mark.long(minutes=3)
+def test_a_member_whose_partition_is_off(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> None:
+    """A mirror that somebody else built, with one of its partitions at sector 63."""
+    left, right = declared["mfl0"], declared["mfl1"]
+    for disk, start in ((left, 2048), (right, 63)):
+        harness.must(f"printf 'label: dos\\nstart={start}\\n' | sfdisk -q --wipe always {disk.path}; udevadm settle")
+    members = f"--level=1 --raid-devices=2 {left.part()} {right.part()}"
+    harness.must(f"mdadm --create /dev/md/others --run {members} --metadata=1.2 --data-offset=1M --assume-clean; udevadm settle")
+    found = sweeps.sweep(harness, "/dev/md/others", layers=True)
+    print("\n" + "\n".join(found["report"]))
+    guilty = f"partition {right.part().rsplit('/', 1)[-1]}"
+    assert (found["culprit"], found["static_culprit"], found["agreement"]) == (guilty, guilty, "agrees"), found["report"]
+
+
+@pytest.mark.long(minutes=3)
 def test_the_bitmap(bench: Bench, harness: Harness, declared: dict[str, Disk], figure: Callable[..., None]) -> None:
     """Bytes programmed for commits with the bitmap as it is made, and without one."""
     disks = [declared[f"mfc{number}"] for number in range(4)]
