@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a mirrored stack loses when its SSDs are pulled, and what it costs: the lab's tests of mirrors, run in one machine.
 
-pulls: SSDs that were pulled while PostgreSQL committed. lost_commits: acknowledged by it, and gone. stall_ms: the longest time between two commits while SSDs
-went; baseline_stall_ms: otherwise. initial_copy_bytes: written to all members as the array was made of blank ones, which md compares. bitmap_cost: bytes
-programmed for a commit with the bitmap against none, less one. write_share, read_share: random writes (each copy counted) and reads against the raw drives.
+pulls: SSDs that were pulled while PostgreSQL committed. lost_commits: acknowledged by it, and gone. stall_ms: the longest time between two commits while
+SSDs went and were replaced; baseline_stall_ms: otherwise. initial_copy_bytes: written to all members as the array was made of blank ones, which md compares.
+bitmap_cost: bytes programmed for a commit with the bitmap against none, less one. write_share, read_share: random writes (each copy counted) and reads
+against the raw drives.
 """
 
 from __future__ import annotations

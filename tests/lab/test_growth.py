@@ -14,6 +14,7 @@ from labkit.everyday import everyday
 from labkit.harness import Harness
 from labkit.nvme_tcp import nvme_drives
 from labkit.specs import assert_error, said
+from labkit.standing import actions, carried_out, contents, fill
 
 BEFORE, AFTER = 160 * MIB, 288 * MIB
 DISKS = [{"name": f"row{number}", "bus": "scsi", "size": "160MiB", "serial": f"ROW{number}", "physical_block_size": 4096} for number in range(4)]
@@ -28,37 +29,13 @@ def spec_of(disks: Sequence[Disk], volumes: Sequence[dict[str, Any]] = VOLUMES, 
     return {"stacks": [{"name": "pgdata", "devices": [disk.by_id for disk in disks], "volumes": list(volumes), **more}]}
 
 
-def actions(harness: Harness, spec: dict[str, Any]) -> list[str]:
-    """What is left to be done."""
-    plan = harness.module("stack_plan", spec)
-    assert not plan["failed"], said(plan)
-    return [step["action"] for step in plan["steps"]]
-
 
 def built(harness: Harness, spec: dict[str, Any]) -> None:
     harness.build(spec["stacks"])
     assert actions(harness, spec) == []
 
 
-def grown(harness: Harness, spec: dict[str, Any]) -> list[str]:
-    """All steps of a plan carried out, in its order; none is left, and what stands is sound. Their actions."""
-    plan = harness.module("stack_plan", spec)
-    assert not plan["failed"], said(plan)
-    for step in plan["steps"]:
-        harness.apply([step])
-    assert actions(harness, spec) == []
-    return [step["action"] for step in plan["steps"]]
 
-
-def fill(harness: Harness, *mounts: str) -> str:
-    """A file on each mount; their digests."""
-    write = "".join(f"dd if=/dev/urandom of={mount}/contents bs=1M count=20 conv=fsync status=none; " for mount in mounts)
-    return harness.must(f"{write} sha256sum {' '.join(mount + '/contents' for mount in mounts)}")
-
-
-def contents(harness: Harness, *mounts: str) -> str:
-    """The digests of the same, read from the disks."""
-    return harness.must(f"sync; echo 3 > /proc/sys/vm/drop_caches; sha256sum {' '.join(mount + '/contents' for mount in mounts)}")
 
 
 def check_by_others(harness: Harness, disks: Sequence[Disk], reserve: float = 0.1) -> None:
@@ -115,7 +92,7 @@ def test_larger_devices(bench: Bench, harness: Harness, declared: dict[str, Disk
             assert not plan["failed"], said(plan)
             assert [step["action"] for step in plan["steps"]] == GROWN
             harness.apply(plan["steps"][:1], check=True)
-        assert grown(harness, spec) == GROWN
+        assert carried_out(harness, spec) == GROWN
         check_by_others(harness, disks)
         assert contents(harness, "/pl/data", "/pl/wal") == before
         harness.must("umount /pl/data /pl/wal; e2fsck -fn /dev/pgdata/data; e2fsck -fn /dev/pgdata/wal; mount /pl/data; mount /pl/wal")
@@ -129,10 +106,10 @@ def test_a_larger_volume_and_a_further_row(bench: Bench, harness: Harness, decla
     before = fill(harness, "/pl/data")
     wal = {"name": "wal", "size": "40MiB", "mount": "/pl/wal"}
     volumes = [{**volumes[0], "size": "160MiB"}, wal]
-    assert grown(harness, spec_of(first, volumes)) == ["grow_lv", "logical_volume", "filesystem", "mount", "grow_filesystem"]
+    assert carried_out(harness, spec_of(first, volumes)) == ["grow_lv", "logical_volume", "filesystem", "mount", "grow_filesystem"]
     volumes = [{**volumes[0], "size": "400MiB"}, wal]
     spec = spec_of(first + second, volumes, stripes=2)
-    assert grown(harness, spec) == ["partition", "extend_vg", "grow_lv", "grow_lv", "grow_filesystem"]
+    assert carried_out(harness, spec) == ["partition", "extend_vg", "grow_lv", "grow_lv", "grow_filesystem"]
     assert len(harness.must("dmsetup table pgdata-data").splitlines()) >= 2
     check_by_others(harness, first + second)
     assert contents(harness, "/pl/data") == before
@@ -172,7 +149,7 @@ def test_the_limit_of_a_filesystem(bench: Bench, harness: Harness, declared: dic
     assert_error(plan, "it grows to 16 GiB at most", "resize_inode", "meta_bg")
     # What it does grow to is 16 GiB, by the kernel's own word as well.
     smaller = [{**volumes[0], "size": "16GiB"}]
-    assert grown(harness, spec_of(disks, smaller, grow=True)) == ["grow_partition", "grow_pv", "grow_lv", "grow_filesystem"]
+    assert carried_out(harness, spec_of(disks, smaller, grow=True)) == ["grow_partition", "grow_pv", "grow_lv", "grow_filesystem"]
     assert "meta_bg" not in harness.must("dumpe2fs -h /dev/pgdata/data 2>/dev/null")
     bench.clean()
 
@@ -197,5 +174,5 @@ def test_a_hidden_pv_ends_growth(bench: Bench, harness: Harness, declared: dict[
     for refused in (result, again):
         assert_error(refused, "[hidden]")
         assert "wipe it" not in said(refused).replace("do not wipe it", "") and "pvcreate" not in said(refused)
-    assert grown(harness, spec_of(disks, grow=True)) == GROWN[1:]
+    assert carried_out(harness, spec_of(disks, grow=True)) == GROWN[1:]
     bench.clean()

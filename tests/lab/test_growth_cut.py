@@ -26,7 +26,8 @@ from labkit.harness import ROOT, Harness
 from labkit.roles import tasks_for
 from labkit.runs import bystander, changed, end_playbook, kill_playbook, start_playbook, wait_for_lease
 from labkit.specs import assert_error, said
-from test_growth import actions, built, check_by_others, contents, fill, spec_of
+from labkit.standing import actions, contents, fill
+from test_growth import built, check_by_others, spec_of
 
 DISKS = [{"name": f"cut{number}", "bus": "scsi", "size": "160MiB", "serial": f"CUT{number}", "physical_block_size": 4096} for number in range(2)]
 DISKS += [{"name": f"row{number}", "bus": "scsi", "size": "160MiB", "serial": f"FURTHER{number}", "physical_block_size": 4096} for number in range(2)]

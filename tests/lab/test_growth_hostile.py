@@ -11,7 +11,8 @@ from labkit.bench import MIB, Bench, Disk
 from labkit.harness import ROOT, Harness
 from labkit.roles import tasks_for
 from labkit.specs import assert_error, said
-from test_growth import GROWN, actions, built, check_by_others, contents, fill, grown, spec_of
+from labkit.standing import actions, carried_out, contents, fill
+from test_growth import GROWN, built, check_by_others, spec_of
 
 pytestmark = pytest.mark.long(minutes=1)
 DISKS = [{"name": f"leg{number}", "bus": "scsi", "size": "160MiB", "serial": f"HOSTILE{number}", "physical_block_size": 4096} for number in range(3)]
@@ -46,7 +47,7 @@ def test_two_at_once(bench: Bench, harness: Harness, legs: list[Disk]) -> None:
         assert len([one for one in results if not one["failed"]]) >= 1, [said(one) for one in results]
         for loser in (one for one in results if one["failed"]):
             assert not loser["traceback"] and any(word in said(loser) for word in ("[lease]", "nothing was changed", "[busy]")), said(loser)
-        assert grown(harness, spec_of(legs, VOLUMES, grow=True)) == ["grow_pv", "grow_lv", "grow_filesystem"]
+        assert carried_out(harness, spec_of(legs, VOLUMES, grow=True)) == ["grow_pv", "grow_lv", "grow_filesystem"]
     assert contents(harness, "/pl/data") == before
     check_by_others(harness, legs)
 
@@ -58,7 +59,7 @@ def test_a_second_growth_before_the_first_has_ended(bench: Bench, harness: Harne
         larger(bench, harness, legs)
         harness.apply(harness.module("stack_plan", spec)["steps"][:count])
     larger(bench, harness, legs)
-    assert grown(harness, spec)[0] == "grow_partition"
+    assert carried_out(harness, spec)[0] == "grow_partition"
     assert contents(harness, "/pl/data") == before
     check_by_others(harness, legs)
 
@@ -73,7 +74,7 @@ def test_no_room_for_the_record(bench: Bench, harness: Harness, legs: list[Disk]
             assert_error(harness.module("stack_growth", task.args), "No space left on device")
     finally:
         harness.must(f"umount {HOME}")
-    assert grown(harness, spec_of(legs, VOLUMES, grow=True)) == list(dict.fromkeys(GROWN))
+    assert carried_out(harness, spec_of(legs, VOLUMES, grow=True)) == list(dict.fromkeys(GROWN))
     assert contents(harness, "/pl/data") == before
 
 
@@ -82,7 +83,7 @@ def test_a_volume_that_somebody_extended(bench: Bench, harness: Harness, legs: l
     before = fill(harness, "/pl/data")
     spec = spec_of(legs, [{**VOLUMES[0], "size": "90%"}])
     harness.must("lvextend -q -l +4 pgdata/data")
-    assert grown(harness, spec) == ["grow_lv", "grow_filesystem"]
+    assert carried_out(harness, spec) == ["grow_lv", "grow_filesystem"]
     with bench.untouched(*legs):
         assert_error(harness.module("stack_plan", spec_of(legs, VOLUMES)), "nothing is ever made smaller here")
     assert actions(harness, spec) == [] and contents(harness, "/pl/data") == before
@@ -100,4 +101,4 @@ def test_a_group_that_somebody_extended(bench: Bench, harness: Harness, declared
             assert "wipe" not in said(refused) and "erase" not in said(refused)
     finally:
         harness.must(f"lvremove -q -y pgdata/theirs; vgreduce -q pgdata {other.path}; pvremove -q {other.path}")
-    assert grown(harness, spec) == ["grow_lv", "grow_filesystem"] and contents(harness, "/pl/data") == before
+    assert carried_out(harness, spec) == ["grow_lv", "grow_filesystem"] and contents(harness, "/pl/data") == before

@@ -13,6 +13,7 @@ from labkit.bench import MIB, Bench, Disk
 from labkit.everyday import everyday
 from labkit.harness import Harness
 from labkit.specs import assert_error, errors, said
+from labkit.standing import actions, carried_out, contents, fill
 
 DISKS = [{"name": f"mir{number}", "bus": "nvme", "size": "192MiB", "serial": f"MIR{number}"} for number in range(7)]
 SCSI = [{"name": f"row{number}", "bus": "scsi", "size": "160MiB", "serial": f"ROW{number}", "physical_block_size": 4096} for number in range(5)]
@@ -27,21 +28,6 @@ def spec_of(disks: Sequence[Disk], volumes: Sequence[dict[str, Any]] = VOLUMES, 
     return {"stacks": [{"name": "pgdata", "mirror": True, "devices": [disk.by_id for disk in disks], "volumes": list(volumes), **more}]}
 
 
-def actions(harness: Harness, spec: dict[str, Any]) -> list[str]:
-    """What is left to be done."""
-    plan = harness.module("stack_plan", spec)
-    assert not plan["failed"], said(plan)
-    return [step["action"] for step in plan["steps"]]
-
-
-def carried_out(harness: Harness, spec: dict[str, Any]) -> list[str]:
-    """All steps of a plan carried out in its order; none is left. Their actions."""
-    plan = harness.module("stack_plan", spec)
-    assert not plan["failed"], said(plan)
-    for step in plan["steps"]:
-        harness.apply([step])
-    assert actions(harness, spec) == []
-    return [step["action"] for step in plan["steps"]]
 
 
 def by_others(harness: Harness, disks: Sequence[Disk], chunk: int = 64) -> None:
@@ -61,15 +47,6 @@ def by_others(harness: Harness, disks: Sequence[Disk], chunk: int = 64) -> None:
         assert (int(shape["RAID stride"]), int(shape["RAID stripe width"])) == (chunk // 4, chunk // 4 * len(disks) // 2)
 
 
-def fill(harness: Harness, *mounts: str, name: str = "contents") -> str:
-    """A file on each mount; their digests."""
-    write = "".join(f"dd if=/dev/urandom of={mount}/{name} bs=1M count=20 conv=fsync status=none; " for mount in mounts)
-    return harness.must(f"{write} sha256sum {' '.join(f'{mount}/{name}' for mount in mounts)}")
-
-
-def contents(harness: Harness, *mounts: str, name: str = "contents") -> str:
-    """The digests of the same, read from the disks."""
-    return harness.must(f"sync; echo 3 > /proc/sys/vm/drop_caches; sha256sum {' '.join(f'{mount}/{name}' for mount in mounts)}")
 
 
 OWN = 64 << 10  # bytes that md itself writes to a member: its superblock, when nothing was written for a moment, and its bitmap some seconds later

@@ -4,41 +4,25 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from labkit.bench import Bench, Disk
-from labkit.databases import Postgres, under_commits
+from labkit.databases import Postgres, Waits, under_commits
 from labkit.harness import Harness
 from labkit.specs import assert_error, said
 from test_mirror import AT, spec_of
 
 MOUNT = "/var/lib/pldata"
 DISKS = [{"name": f"mdb{number}", "bus": "nvme", "size": "384MiB", "serial": f"MIRDB{number}"} for number in range(9)]
-IDLE_SECONDS = 20
 
 
-@dataclass
-class Row:
-    """One line of the table: what was done, and the longest time between two acknowledgements meanwhile."""
-
-    what: str
-    pulls: int
-    commits: int
-    longest_ms: float
-    seconds: float
-
-
-@pytest.fixture(scope="module")
-def table() -> Iterator[list[Row]]:
-    rows: list[Row] = []
+@pytest.fixture
+def waits() -> Iterator[Waits]:
+    rows = Waits()
     yield rows
-    print(f"\n\n{'mirror':44s}{'commits':>9s}{'longest wait, ms':>18s}{'s':>7s}")
-    for row in rows:
-        print(f"{row.what:44s}{row.commits:9d}{row.longest_ms:18.0f}{row.seconds:7.0f}")
+    print(f"\n\n{rows}")
 
 
 class Mirror:
@@ -103,7 +87,7 @@ class Mirror:
 
 
 @pytest.mark.long(minutes=12)
-def test_pulls_under_commits(bench: Bench, harness: Harness, declared: dict[str, Disk], table: list[Row], figure: Callable[..., None]) -> None:
+def test_pulls_under_commits(bench: Bench, harness: Harness, declared: dict[str, Disk], waits: Waits, figure: Callable[..., None]) -> None:
     postgres = Postgres(harness, MOUNT)
     mirror = Mirror(bench, harness, [declared[f"mdb{number}"] for number in range(9)], postgres.unit)
     harness.build(mirror.spec()["stacks"])
@@ -115,34 +99,25 @@ def test_pulls_under_commits(bench: Bench, harness: Harness, declared: dict[str,
         harness.must("systemd-run --quiet --uid=postgres --unit=lab-load pgbench --client 2 --time 2400 postgres")
         with under_commits(bench.paths, postgres) as client:
 
-            def during(what: str, pulls: int, work: Callable[[], Any]) -> Any:
-                began, before = time.monotonic(), client.last
-                done = work()
-                client.wait_for(client.last + 5)
-                table.append(Row(what, pulls, client.last - before, client.longest_ms(began), time.monotonic() - began))
-                return done
-
-            during("nothing", 0, lambda: time.sleep(IDLE_SECONDS))
-            lost.append(during("the first of a pair is pulled", 1, lambda: mirror.pull(0)))
-            during("it is replaced", 0, lambda: mirror.run(mirror.renewed(lost[-1])))
-            lost.append(during("the second of that pair is pulled", 1, lambda: mirror.pull(1)))
+            waits.idle(client)
+            lost.append(waits.during(client, "the first of a pair is pulled", lambda: mirror.pull(0)))
+            waits.during(client, "it is replaced", lambda: mirror.run(mirror.renewed(lost[-1])))
+            lost.append(waits.during(client, "the second of that pair is pulled", lambda: mirror.pull(1)))
             spec = mirror.renewed(lost[-1])
-            during("the new one is pulled while it is filled", 1, lambda: mirror.cut_off(spec, mirror.members[1]))
+            waits.during(client, "the new one is pulled while it is filled", lambda: mirror.cut_off(spec, mirror.members[1]))
             again = mirror.renewed(mirror.members[1])
             again["stacks"][0]["replace"] = {lost[-1].serial: mirror.members[1].serial}
-            during("another is put in its place", 0, lambda: mirror.run(again))
+            waits.during(client, "another is put in its place", lambda: mirror.run(again))
             old = mirror.members[2]
             spec = mirror.renewed(old)
-            during("the old one is pulled while it is replaced", 1, lambda: mirror.cut_off(spec, old))
-            during("the next run ends that", 0, lambda: mirror.run(spec) if harness.module("stack_plan", mirror.spec())["failed"] else None)
+            waits.during(client, "the old one is pulled while it is replaced", lambda: mirror.cut_off(spec, old))
+            waits.during(client, "the next run ends that", lambda: mirror.run(spec) if harness.module("stack_plan", mirror.spec())["failed"] else None)
             assert harness.must(f"cat {AT}/degraded").strip() == "0"
-            lost.append(during("one of the other pair is pulled", 1, lambda: mirror.pull(3)))
-            during("nothing, without it", 0, lambda: time.sleep(IDLE_SECONDS))
-        busy = max(row.longest_ms for row in table if row.pulls)
-        idle = max(row.longest_ms for row in table if row.what == "nothing")
-        gone = postgres.missing(client.last)
-        figure("mirror", pulls=sum(row.pulls for row in table), lost_commits=len(gone), stall_ms=round(busy), baseline_stall_ms=round(idle))
-        assert gone == [] and all(row.commits > 0 for row in table), table
+            lost.append(waits.during(client, "one of the other pair is pulled", lambda: mirror.pull(3)))
+            waits.idle(client, "nothing, without it")
+        gone, pulls = postgres.missing(client.last), sum("pulled" in row.what for row in waits)
+        figure("mirror", pulls=pulls, lost_commits=len(gone), stall_ms=waits.longest_ms(False), baseline_stall_ms=waits.longest_ms(True))
+        assert gone == [] and all(row.commits > 0 for row in waits), waits
         assert harness.must(f"systemctl show --property MainPID --value {postgres.unit}") == pid, "the database was restarted"
         harness.run("systemctl stop lab-load")
         bench.power_cut()  # a member is missing at that boot

@@ -6,9 +6,11 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from plumblab import guest
 from plumblab.paths import Paths
@@ -192,3 +194,36 @@ def under_commits(paths: Paths, database: Database) -> Iterator[Acknowledged]:
         client.wait_for(1)
         yield client
         client.end()
+
+
+@dataclass
+class Wait:
+    """What was done, and the longest time between two acknowledgements meanwhile."""
+
+    what: str
+    commits: int
+    longest_ms: float
+    seconds: float
+
+
+class Waits(list[Wait]):
+    """The table of what a database waited for. Rows that begin with "nothing" are for comparison."""
+
+    def during(self, client: Acknowledged, what: str, work: Callable[[], Any]) -> Any:
+        """What *work* returns; a row for it, once five more commits were acknowledged."""
+        began, before = time.monotonic(), client.last
+        done = work()
+        client.wait_for(client.last + 5)
+        self.append(Wait(what, client.last - before, client.longest_ms(began), time.monotonic() - began))
+        return done
+
+    def idle(self, client: Acknowledged, what: str = "nothing", seconds: float = 20) -> None:
+        self.during(client, what, lambda: time.sleep(seconds))
+
+    def longest_ms(self, idle: bool) -> int:
+        """Of the rows in which nothing was done, or of the others."""
+        return round(max(row.longest_ms for row in self if row.what.startswith("nothing") is idle))
+
+    def __str__(self) -> str:
+        rows = [f"{row.what:44s}{row.commits:9d}{row.longest_ms:18.0f}{row.seconds:7.0f}" for row in self]
+        return "\n".join([f"{'meanwhile':44s}{'commits':>9s}{'longest wait, ms':>18s}{'s':>7s}", *rows])
