@@ -166,9 +166,11 @@ class Xfs(FilesystemKind):
         return sorted({number * filesystem.group for number in (count - 1, count // 2 - 1, count // 2) if number > 0})
 
     def unfinished(self, raw: bytes) -> Optional[Signature]:
-        if not xfs_superblock.was_cut_off(raw):
+        """One that knows its root directory is told without a UUID: mkfs had all but ended, or it is a copy of a superblock of one that was made to the end."""
+        if not xfs_superblock.in_progress(raw) or xfs_superblock.fields_of(raw) is None:
             return None
-        return Signature(self.family, UNFINISHED, 0, xfs_superblock.identifier_of(raw), xfs_superblock.label_of(raw))
+        begun = xfs_superblock.identifier_of(raw) if xfs_superblock.was_cut_off(raw) else ""
+        return Signature(self.family, UNFINISHED, 0, begun, xfs_superblock.label_of(raw))
 
     def mark(self, at: Callable[[int, int], bytes], base: int) -> Optional[Signature]:
         return None

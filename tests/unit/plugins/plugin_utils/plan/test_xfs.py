@@ -125,6 +125,11 @@ def with_another_superblock(host, devno, step):
     host.seen.signatures[devno] = [host.seen.signatures[devno][0]._replace(uuid="11111111-2222-4333-8444-555555555555")]
 
 
+def with_a_root_directory(host, devno, step):
+    """Late in mkfs; or a copy of the superblock of one that was made to the end, in the first place."""
+    host.seen.signatures[devno] = [host.seen.signatures[devno][0]._replace(uuid="")]
+
+
 def with_copies_of_another(host, devno, step):
     host.seen.marks[devno] = [Signature("xfs", "backup superblock", 65 * MIB, "11111111-2222-4333-8444-555555555555", "old")]
 
@@ -137,7 +142,7 @@ def with_another_signature(host, devno, step):
     host.seen.signatures[devno].append(Signature("LVM2_member", "raid", 536))
 
 
-@pytest.mark.parametrize("change", [not_recorded, recorded_for_another, with_another_superblock, with_copies_of_another, mounted])
+@pytest.mark.parametrize("change", [not_recorded, recorded_for_another, with_another_superblock, with_a_root_directory, with_copies_of_another, mounted])
 def test_one_that_may_be_somebody_elses_is_damaged(change):
     host = host_of()
     devno, step = begun(host)
