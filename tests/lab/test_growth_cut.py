@@ -492,6 +492,7 @@ def test_it_ends_within_resize2fs(bench: Bench, harness: Harness, declared: dict
             harness.cut_when(one.begun(48), task.module, task.args)
             harness.run("systemctl stop lab-syncing")
             one.fast()
+            bench.wait("! pgrep -x resize2fs > /dev/null")  # until the kernel has done what it was told, a killed tool stays
         figure("growth", cuts=1)
         if power and blocks(harness) < one.step["size_bytes"]:
             (again,) = tasks_for(ROOT, harness.module("stack_plan", one.spec)["steps"])
