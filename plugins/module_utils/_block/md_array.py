@@ -61,6 +61,18 @@ class MdArray(NamedTuple):
         good = {member.slot for member in self.members if member.in_sync and "replacement" not in member.states}
         return tuple(slot for slot in range(self.disks) if slot not in good)
 
+    @property
+    def lost(self) -> Tuple[int, ...]:
+        """The places of which no member holds the contents: both of a pair are gone. Only of RAID 10 with two copies side by side."""
+        held = {member.slot // 2 for member in self.members if member.in_sync}
+        paired = (self.level, self.layout) == ("raid10", NEAR_2)
+        return tuple(slot for slot in range(self.disks) if paired and slot // 2 not in held)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a part of its data is on no member any more, or cannot be reached. *broken*: Documentation/admin-guide/md.rst, array_state."""
+        return self.state == "broken" or bool(self.lost)
+
 
 class MdSuperblock(NamedTuple):
     """What a member says. *uuid* as mdadm writes it; *role*: its own place, or SPARE, FAULTY; *roles*: of all, by their device numbers in the array.

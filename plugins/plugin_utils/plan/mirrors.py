@@ -55,6 +55,8 @@ def judge_missing(plan: StackPlan, seen: Observation) -> None:
     parts = [leg.node.devno for leg in plan.legs if leg.node]
     array = next((found for found in map(seen.array_over, parts) if found), None)
     members = {devno: seen.md_superblocks[devno] for devno in parts if devno in seen.md_superblocks}
+    if array and array.runs and _refuse_failed(plan, array):
+        return
     if array and array.runs:
         text = "it runs without device %s [degraded]; growth waits; %s; if it is back, run again; else name another in its place in devices, with replace: %s"
         plan.refuse(text, names, _BEFORE_BOOT, "{SERIAL OF THE OLD ONE: SERIAL OF THE NEW ONE}")
@@ -64,6 +66,15 @@ def judge_missing(plan: StackPlan, seen: Observation) -> None:
     else:
         for device in plan.missing:
             refuse_absent(plan, seen, device.path)
+
+
+def _refuse_failed(plan: StackPlan, array: MdArray) -> bool:
+    """Whether both of a pair are gone. What is added to such an array is filled with nothing, and an older member may be the only one that has the data."""
+    if array.failed:
+        text = "its array /dev/%s has failed [damaged]: it is '%s', and no member holds the places %s; nothing is added to it: write nothing"
+        text += ", bring back the device of that pair that was lost last, with its data, and boot; if that is in vain, a replica or a backup has the data"
+        plan.refuse(text, array.name, array.state, ", ".join(map(str, array.lost)) or "that it cannot reach")
+    return array.failed
 
 
 def refuse_mirrored(plan: StackPlan, seen: Observation) -> None:
@@ -130,7 +141,7 @@ def _plan_standing(plan: StackPlan, seen: Observation, array: MdArray, parts: di
         plan.refuse("the superblocks of the members of /dev/%s could not be read, or differ [mirror]; look at mdadm --examine of each", array.name)
         return
     _check_shape(plan, seen, array)
-    if plan.refusals:
+    if plan.refusals or _refuse_failed(plan, array):
         return
     plan.stripe, plan.array_offset = array.chunk, inside[0].data_offset
     plan.data_start = round_up(plan.data_start, plan.stripe)

@@ -50,6 +50,9 @@ def _running(seen: Observation, step: Mapping[str, Any]) -> MdArray:
     if uuids != {step["array"]} or (array.level, array.layout, array.chunk, array.disks) != _shape(step):
         text = "/dev/%s is not the array that was planned [mirror]: UUID %s, %s, layout %#x, chunk %d, %d members; nothing was changed; run again"
         raise PlumblineError(text % (array.name, ", ".join(sorted(uuids)) or "unknown", array.level, array.layout, array.chunk, array.disks))
+    if array.failed:  # an older member that would be added to it may be the only one that has the data
+        text = "/dev/%s has failed [damaged]: it is '%s', and no member holds the places %s; nothing was changed; bring back the device that was lost last"
+        raise PlumblineError(text % (array.name, array.state, ", ".join(map(str, array.lost)) or "that it cannot reach"))
     return array
 
 

@@ -69,6 +69,14 @@ def test_which_places_are_missing():
     assert not array()._replace(state="inactive").runs and array().runs
 
 
+def test_which_places_nobody_holds():
+    assert array(0, 3).lost == () and not array(0, 3).failed
+    assert array(0, 1).lost == (2, 3) and array(0, 1).failed
+    replaced = array(0, 1)._replace(members=(*array(0, 1).members, MdMember("8:9", 3, ("replacement", "in_sync"))))
+    assert replaced.lost == ()
+    assert array(0, 1)._replace(level="raid1").lost == () and array(0, 1, 2, 3)._replace(state="broken").failed
+
+
 @pytest.mark.parametrize(
     ("roles", "events", "slots", "apart"),
     [

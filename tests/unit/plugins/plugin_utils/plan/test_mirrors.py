@@ -208,6 +208,38 @@ def test_an_array_that_is_not_started_without_a_member():
     refused(host, mirrored(host, host.names), "the array does not run without it [stale]", "events", "bring that device back")
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_both_devices_of_a_pair_are_gone(back):
+    """An array that has lost a pair is given no member: the older one may be the only one that has the data."""
+    host = built()
+    pair = disks(host)[:2]
+    for number, disk in enumerate(pair):
+        host.pull(disk, events=40 + number)
+    if back:
+        for disk in pair:
+            host.bring_back(disk)
+        stacks = mirrored(host, host.names, replace={"SER0000": "SER0000", "SER0001": "SER0001"})
+    else:
+        stacks = mirrored(host, host.names)
+    text = refused(host, stacks, "has failed [damaged]", "no member holds the places 0, 1", "bring back the device of that pair that was lost last")
+    assert "replace:" not in text and "clear its member" not in text
+
+
+def test_new_devices_for_both_of_a_pair_that_is_gone():
+    host = built()
+    gone, new = disks(host)[:2], [host.disk("nvme8n1", serial="NEW8"), host.disk("nvme9n1", serial="NEW9")]
+    for disk in gone:
+        host.pull(disk)
+    names = [*map(host.name, new), *host.names[2:]]
+    refused(host, mirrored(host, names, replace={"SER0000": "NEW8", "SER0001": "NEW9"}), "has failed [damaged]", "0, 1")
+
+
+def test_an_array_that_the_kernel_calls_broken():
+    host = built()
+    host.change(state="broken")
+    refused(host, mirrored(host), "has failed [damaged]: it is 'broken'")
+
+
 def test_a_new_device_takes_the_place():
     host = built()
     gone, new = disks(host)[1], host.disk("nvme9n1", serial="NEW")

@@ -295,6 +295,17 @@ def test_what_is_replaced_is_a_member(arrays):
     assert lab.calls == []
 
 
+def test_nothing_is_added_to_an_array_that_has_lost_a_pair(arrays):
+    """--zero-superblock would take away what mdadm --add goes by when it refuses this."""
+    lab = replacing(gone=True, replace={"SER0001": "SER0001"}, back={})
+    arrays(lab.host)
+    lab.codes = {"--re-add": 1}
+    lab.host.change(members=tuple(member for member in lab.host.array.members if member.slot > 1))
+    with pytest.raises(PlumblineError, match="has failed .*no member holds the places 0, 1; nothing was changed"):
+        lab.take()
+    assert lab.calls == []
+
+
 @pytest.mark.parametrize("change", [{"level": "raid1"}, {"chunk": 4096}, {"state": "inactive"}, {"disks": 6}])
 def test_another_array_than_was_planned(arrays, change):
     lab = replacing(gone=True)
