@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import ownership
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_ID, MD_UUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdSuperblock, was_run_apart
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdMember, MdSuperblock, was_run_apart
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones, deallocated_reads_zeros
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import SYNCING
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import component_bytes
@@ -187,25 +187,34 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
     olds = {pair.old: _old_member(plan, seen, pair.old) for pair in spec.replace}
     strange = [devno for devno in attached if devno not in parts and devno not in {old.node.devno for old in olds.values() if old and old.node}]
     for devno in strange:
-        disk = seen.nodes[seen.nodes[devno].parent] if devno in seen.nodes and seen.nodes[devno].parent in seen.nodes else None
+        disk = seen.nodes.get(seen.nodes[devno].parent, seen.nodes[devno]) if devno in seen.nodes else None  # a whole disk can be a member as well
         if disk:
             text = "%s is a member of the array, and is not in devices [mirror]; name it, or let another take its place by replace: {%s: SERIAL OF THE NEW ONE}"
             plan.refuse(text, name_device(seen, disk.devno), as_yaml(disk.identity.serial))
-    filled = 0
-    for leg in plan.ordered:
+    filled = given = 0
+    wishes = {pair.new: pair for pair in spec.replace}
+    # A spare goes to a place that is empty: these are filled before a member that works is replaced.
+    for leg in sorted(plan.ordered, key=lambda one: _works(attached, olds, wishes.get(seen.nodes[one.devno].identity.serial))):
         serial, member = seen.nodes[leg.devno].identity.serial, attached.get(leg.node.devno) if leg.node else None
-        wish = next((one for one in spec.replace if one.new == serial), None)
+        wish = wishes.get(serial)
         old = olds.get(wish.old) if wish and wish.old != wish.new else None
         again = wish and wish.old == wish.new
+        beside = attached.get(old.node.devno) if old and old.node else None
         if member and member.faulty and not again:
             text = "%s has failed, and its array runs without it [degraded]; growth waits; %s; name another in its place in devices, with replace: {%s: %s}"
             plan.refuse(text, name_device(seen, leg.devno), _BEFORE_BOOT, as_yaml(serial), "SERIAL OF THE NEW ONE")
+        elif wish and member and beside and min(member.slot, beside.slot) >= 0 and member.slot != beside.slot:
+            text = "%s has place %d of the array, and cannot take that of serial '%s', which is place %d [mirror]; name another in replace"
+            plan.refuse(text, name_device(seen, leg.devno), member.slot, wish.old, beside.slot)
+        elif not member and beside and beside.in_sync and len(array.missing) > given:
+            text = "%s is in use, and is replaced when all other members are in sync [degraded]: %d of %d are; run again then, /proc/mdstat says how far it is"
+            plan.refuse(text, "device of serial '%s'" % wish.old if wish else "", array.disks - len(array.missing), array.disks)
         elif member and member.in_sync and not (old and old.node and _is_left(seen, attached, old, uuid)):
             if wish:
                 plan.warn("%s has its place: take replace: {%s: %s} out of the spec", name_device(seen, leg.devno), as_yaml(wish.old), as_yaml(wish.new))
         elif wish:
             _plan_place(plan, seen, array, leg, wish, old, events, uuid)
-            filled += 1
+            filled, given = filled + 1, given + 1
         elif member:
             plan.warn("%s is a member of the array and is being filled, or waits for a place", name_device(seen, leg.devno))
             filled += 1
@@ -214,6 +223,13 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
     if len(array.missing) > filled and not plan.refusals:
         text = "its array runs with %d of its %d members [degraded]; growth waits; %s; look at mdadm --detail /dev/%s"
         plan.refuse(text, array.disks - len(array.missing), array.disks, _BEFORE_BOOT, array.name)
+
+
+def _works(attached: Mapping[str, MdMember], olds: Mapping[str, Leg | None], wish: Replacement | None) -> bool:
+    """Whether a device is to take the place of a member that is in sync."""
+    old = olds.get(wish.old) if wish and wish.old != wish.new else None
+    member = attached.get(old.node.devno) if old and old.node else None
+    return member is not None and member.in_sync
 
 
 def _is_left(seen: Observation, attached: Mapping[str, object], old: Leg, uuid: str) -> bool:
@@ -236,7 +252,10 @@ def _plan_place(plan: StackPlan, seen: Observation, array: MdArray, leg: Leg, pa
     disks, legs = disks_of(plan, seen), plan.ordered
     guids = [guid_of_leg(one, spec.name, seen.nodes[one.devno].identity.key) for one in legs]
     more = {"data_offset_bytes": plan.array_offset, "component_bytes": array.component, "new": new}
-    if left and old and old.entry:
+    if left and old and old.entry and old.entry.guid == new:
+        text = "%s carries a copy of the partition table of %s, with its GUIDs [identity]: a step could not tell them apart; wanted a blank device, or other GUIDs"
+        plan.refuse(text + " (sgdisk -G)", name, name_device(seen, old.devno))
+    elif left and old and old.entry:
         more["old"] = old.entry.guid
         summary = "%s takes the place of %s in the array, which has two copies meanwhile" % (name, name_device(seen, old.devno))
         plan.steps.append(mirror_step(MIRROR_REPLACE, spec.name, [*disks, standing_disk(plan, seen, old)], uuid, guids, plan.stripe, summary, **more))

@@ -312,6 +312,66 @@ def test_a_member_that_comes_back_is_never_joined_by_itself(superblock, words):
     assert actions(make_plan(stacks, host.seen)) == []
 
 
+def test_empty_places_are_filled_before_a_member_that_works_is_replaced():
+    """A spare goes to a place that is empty, and the replacement would not begin."""
+    host = built()
+    first, second, third, fourth = disks(host)
+    new = [host.disk("nvme8n1", serial="NEW8"), host.disk("nvme9n1", serial="NEW9")]
+    host.pull(fourth)
+    stacks = mirrored(host, [host.names[0], host.name(new[0]), host.names[2], host.name(new[1])], replace={"SER0001": "NEW8", "SER0003": "NEW9"})
+    plan = host.build(stacks)
+    assert actions(plan) == ["partition", "mirror_add", "mirror_replace"]
+    assert plan.steps[2]["new"] == host.seen.tables[new[0]].entries[0].guid
+    assert actions(make_plan(stacks, host.seen)) == [] and first and second and third
+
+
+def test_the_only_copy_is_not_replaced_before_the_other_half_is_there():
+    host = built()
+    first, second, *_others = disks(host)
+    new = [host.disk("nvme8n1", serial="NEW8"), host.disk("nvme9n1", serial="NEW9")]
+    host.pull(first)
+    stacks = mirrored(host, [*map(host.name, new), *host.names[2:]], replace={"SER0001": "NEW8", "SER0000": "NEW9"})
+    assert actions(host.build(stacks)) == ["partition", "mirror_add", "mirror_replace"]
+    assert host.array.missing == () and second
+
+
+def test_a_member_is_not_replaced_while_another_is_filled():
+    host = built()
+    new = host.disk("nvme9n1", serial="NEW")
+    *others, last = host.array.members
+    host.change(members=(*others, last._replace(states=("spare",))))
+    stacks = mirrored(host, [host.names[0], host.name(new), *host.names[2:]], replace={"SER0001": "NEW"})
+    refused(host, stacks, "serial 'SER0001' is in use, and is replaced when all other members are in sync [degraded]: 3 of 4 are", "/proc/mdstat")
+
+
+def test_a_member_with_a_place_does_not_take_another():
+    host = built()
+    new = host.disk("nvme9n1", serial="NEW")
+    stacks = mirrored(host, [host.names[0], host.names[1], host.name(new), host.names[3]], replace={"SER0002": "SER0001"})
+    refused(host, stacks, "(SER0001) has place 1 of the array, and cannot take that of serial 'SER0002', which is place 2")
+
+
+def test_a_copy_of_the_disk_that_is_replaced():
+    """All later steps name a partition by its GUID."""
+    host = built()
+    old, new = disks(host)[1], host.disk("nvme9n1", serial="NEW")
+    host.pull(old)
+    entry = host.gone[old][2].entries[0]
+    part = host.part(new, entry.start, entry.size)
+    host.seen.tables[new] = host.gone[old][2]
+    host.seen.md_superblocks[part] = host.gone[old][3]
+    host.bring_back(old)
+    stacks = mirrored(host, [host.names[0], host.name(new), *host.names[2:]], replace={"SER0001": "NEW"})
+    refused(host, stacks, "(NEW) carries a copy of the partition table of", "[identity]")
+
+
+def test_a_whole_disk_as_a_member():
+    host = built()
+    other = host.disk("nvme9n1", serial="NEW")
+    host.change(members=(*host.array.members, host.array.members[0]._replace(devno=other, slot=-1, states=("spare",))))
+    refused(host, mirrored(host, host.names), "(NEW) is a member of the array, and is not in devices")
+
+
 def test_a_member_that_has_failed():
     host = built()
     first, *others = host.array.members
