@@ -23,11 +23,15 @@ _TIME_BITS = (1 << 40) - 1
 
 
 class MdMember(NamedTuple):
-    """A member of an array that is there. *slot*: its place, -1 for none; *states*: the words of dev-NAME/state."""
+    """A member of an array that is there. *slot*: its place, -1 for none; *states*: the words of dev-NAME/state; *bad*: ranges of blocks that it does not hold.
+
+    A copy goes on where its source cannot be read, and notes such a range of the member that is filled; that is in sync then (md(4), BAD BLOCK LIST).
+    """
 
     devno: str
     slot: int
     states: Tuple[str, ...] = ()
+    bad: int = 0
 
     @property
     def in_sync(self) -> bool:

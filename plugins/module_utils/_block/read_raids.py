@@ -53,6 +53,7 @@ def _note_lost(seen: Observation, devno: str, width: int, lost: int) -> None:
     seen.nodes[devno] = node._replace(segments=segments)
 
 
+_BAD_BLOCKS = ("bad_blocks", "unacknowledged_bad_blocks")  # a line for each range; Documentation/admin-guide/md.rst
 _MEMBER = "linux_raid_member"  # what libblkid calls one
 _BASE = "/sys/class/block"
 
@@ -68,7 +69,8 @@ def read_md_arrays() -> List[MdArray]:
             devno = read_text("%s/%s/block/dev" % (at, entry)) if entry.startswith("dev-") else ""
             if devno:
                 slot, states = read_text("%s/%s/slot" % (at, entry)), read_text("%s/%s/state" % (at, entry))
-                members.append(MdMember(devno, int(slot) if slot.isdigit() else -1, tuple(word for word in states.replace(",", " ").split())))
+                bad = sum(len(read_text("%s/%s/%s" % (at, entry, file)).splitlines()) for file in _BAD_BLOCKS)
+                members.append(MdMember(devno, int(slot) if slot.isdigit() else -1, tuple(word for word in states.replace(",", " ").split()), bad))
         level, state = read_text(at + "/level"), read_text(at + "/array_state")
         layout, chunk, disks, kib = (read_size("%s/%s" % (at, what)) for what in ("layout", "chunk_size", "raid_disks", "component_size"))
         arrays.append(MdArray(name, read_text("%s/%s/dev" % (_BASE, name)), state, level, layout, chunk, disks, kib * 1024, tuple(members)))

@@ -200,6 +200,9 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
         old = olds.get(wish.old) if wish and wish.old != wish.new else None
         again = wish and wish.old == wish.new
         beside = attached.get(old.node.devno) if old and old.node else None
+        if member and member.bad:
+            text = "%s does not hold %d ranges of blocks that could not be read or written [degraded]: what is there has one copy at most"
+            plan.warn(text + "; mdadm --examine-badblocks says where; look at its health, and replace it", name_device(seen, leg.devno), member.bad)
         if member and member.faulty and not again:
             text = "%s has failed, and its array runs without it [degraded]; growth waits; %s; name another in its place in devices, with replace: {%s: %s}"
             plan.refuse(text, name_device(seen, leg.devno), _BEFORE_BOOT, as_yaml(serial), "SERIAL OF THE NEW ONE")
@@ -220,9 +223,22 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
             filled += 1
         else:
             _refuse_outside(plan, seen, array, leg, events, uuid)
+    _check_pairs(plan, seen, attached)
     if len(array.missing) > filled and not plan.refusals:
         text = "its array runs with %d of its %d members [degraded]; growth waits; %s; look at mdadm --detail /dev/%s"
         plan.refuse(text, array.disks - len(array.missing), array.disks, _BEFORE_BOOT, array.name)
+
+
+def _check_pairs(plan: StackPlan, seen: Observation, attached: Mapping[str, MdMember]) -> None:
+    """Whether the devices pair in the spec as they do in the array: who takes two SSDs out goes by the spec."""
+    slots = [attached[leg.node.devno].slot if leg.node and leg.node.devno in attached else -1 for leg in plan.legs]
+    if sorted(slots) != list(range(len(slots))):
+        return  # one is still to get its place
+    plan.members = [plan.legs[slots.index(slot)] for slot in range(len(slots))]
+    if any(slots[at] // 2 != slots[at + 1] // 2 for at in range(0, len(slots), 2)):
+        serials = [seen.nodes[leg.devno].identity.serial for leg in plan.members]
+        pairs = ", ".join("%s and %s" % (serials[at], serials[at + 1]) for at in range(0, len(serials), 2))
+        plan.warn("the devices pair otherwise in the array than in the spec: %s hold the same; write devices in this order", pairs)
 
 
 def _works(attached: Mapping[str, MdMember], olds: Mapping[str, Leg | None], wish: Replacement | None) -> bool:
@@ -253,8 +269,8 @@ def _plan_place(plan: StackPlan, seen: Observation, array: MdArray, leg: Leg, pa
     guids = [guid_of_leg(one, spec.name, seen.nodes[one.devno].identity.key) for one in legs]
     more = {"data_offset_bytes": plan.array_offset, "component_bytes": array.component, "new": new}
     if left and old and old.entry and old.entry.guid == new:
-        text = "%s carries a copy of the partition table of %s, with its GUIDs [identity]: a step could not tell them apart; wanted a blank device, or other GUIDs"
-        plan.refuse(text + " (sgdisk -G)", name, name_device(seen, old.devno))
+        text = "%s carries a copy of the partition table of %s, with its GUIDs [identity]: a step could not tell them apart; wanted a blank device"
+        plan.refuse(text + ", or other GUIDs (sgdisk -G)", name, name_device(seen, old.devno))
     elif left and old and old.entry:
         more["old"] = old.entry.guid
         summary = "%s takes the place of %s in the array, which has two copies meanwhile" % (name, name_device(seen, old.devno))
@@ -301,7 +317,10 @@ def _plan_size(plan: StackPlan, seen: Observation, array: MdArray, uuid: str) ->
             return
         guids = [guid_of_leg(leg, spec.name, seen.nodes[leg.devno].identity.key) for leg in plan.ordered]
         summary = "grow the array from %s to %s on each member" % (human(array.component), human(wanted))
-        more = {"data_offset_bytes": plan.array_offset, "component_bytes": wanted, "assume_clean": spec.blank_proof == "full"}
+        ones = any(deallocated_reads_ones(seen.namespaces.get(leg.devno, {})) for leg in plan.legs)
+        proven = all(leg.entry and leg.entry.size <= plan.array_offset + array.component for leg in plan.legs)  # all of it, as its partition grows in this run
+        clean = spec.blank_proof == "full" and proven and not ones
+        more = {"data_offset_bytes": plan.array_offset, "component_bytes": wanted, "assume_clean": clean}
         plan.steps.append(mirror_step(MIRROR_GROW, spec.name, disks_of(plan, seen), uuid, guids, plan.stripe, summary, **more))
         size = carried_bytes(plan, length)
     plan.carriers = [Carrier(BY_ID + MD_UUID + uuid, "the array", plan.ordered, node, size, node.size, sum(leg.spare for leg in plan.legs), size > node.size)]

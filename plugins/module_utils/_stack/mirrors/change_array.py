@@ -150,6 +150,7 @@ def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
     elif check:
         return
     wait_for_sync(array.name, new.devno)
+    _check_filled(array.name, new)
     _read_back(look(), step, max(len(array.missing) - 1, 0))
 
 
@@ -201,6 +202,7 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
         argv = ["--manage", at, "--replace", old.path, "--with", new.path]
         _mdadm(run, seen, argv, "%s could not be replaced in the array %s" % (old.path, at))
     wait_for_sync(array.name, new.devno)
+    _check_filled(array.name, new)
     now = _named(array.name)
     left, filled = _member(now, old.devno), _member(now, new.devno)
     if beside and beside.slot >= 0 and filled and filled.slot != beside.slot:  # a spare that the kernel took for another member that failed meanwhile
@@ -214,6 +216,15 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
     _settle(run)
     _read_back(look(), step, len(array.missing))
     must_succeed(cleared, "%s was replaced, and its member superblock could not be cleared; take it out before the next boot" % old.path)
+
+
+def _check_filled(name: str, new: Node) -> None:
+    """A member that was filled holds all that it should. Raises PlumblineError where md has noted what could not be read meanwhile."""
+    member = _member(_named(name), new.devno)
+    if member and member.bad:
+        text = "%s was filled, but for %d ranges that could not be read [degraded]: what is there has one copy at most; nothing was erased; wanted all"
+        text += "; mdadm --examine-badblocks %s says where; keep the device that it replaces, and look at the health of the others"
+        raise PlumblineError(text % (new.path, member.bad, new.path))
 
 
 def _check_old(seen: Observation, step: Mapping[str, Any], array: MdArray, old: Node, beside: Optional[MdMember]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import FAULTY
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff, draw_wanted
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, spec
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.mirrored import MirrorHost
@@ -372,6 +372,34 @@ def test_a_whole_disk_as_a_member():
     refused(host, mirrored(host, host.names), "(NEW) is a member of the array, and is not in devices")
 
 
+def test_a_member_with_bad_blocks_is_a_warning():
+    """md counts it as in sync."""
+    host = built()
+    first, *others = host.array.members
+    host.change(members=(first._replace(bad=3), *others))
+    plan = make_plan(mirrored(host), host.seen)
+    assert actions(plan) == [] and any("(SER0000) does not hold 3 ranges of blocks" in text for text in plan.warnings)
+
+
+def test_devices_that_pair_otherwise_in_the_array():
+    """Whoever takes out one of each pair by the spec would take out both of one."""
+    host = built()
+    a, b, c, d = host.names
+    for names in ([b, a, c, d], [c, d, a, b]):
+        assert make_plan(mirrored(host, names), host.seen).warnings == make_plan(mirrored(host), host.seen).warnings
+    plan = make_plan(mirrored(host, [a, c, b, d]), host.seen)
+    assert actions(plan) == [] and any("SER0000 and SER0001, SER0002 and SER0003 hold the same" in text for text in plan.warnings)
+
+
+def test_a_drawing_has_the_pairs_of_the_array():
+    host = built()
+    first, second, third, fourth = host.array.members
+    host.change(members=(first, second._replace(slot=2), third._replace(slot=1), fourth))
+    plan = make_plan(mirrored(host), host.seen)
+    assert any("SER0000 and SER0002, SER0001 and SER0003 hold the same" in text for text in plan.warnings)
+    assert "plumbline:pgdata:0 + plumbline:pgdata:2, plumbline:pgdata:1 + plumbline:pgdata:3" in "\n".join(draw_wanted(plan.stacks[0], host.seen))
+
+
 def test_a_member_that_has_failed():
     host = built()
     first, *others = host.array.members
@@ -420,6 +448,21 @@ def test_it_grows():
     stacks = mirrored(host, grow=True)
     assert [step["action"] for step in host.build(stacks).steps] == GROWN
     assert actions(make_plan(stacks, host.seen)) == []
+
+
+@pytest.mark.parametrize(
+    ("proof", "dlfeat", "cut", "clean"),
+    [("sampled", 1, 0, False), ("full", 1, 0, True), ("full", 2, 0, False), ("full", 1, 1, False)],
+    ids=["sampled", "read", "blank is ones on one, and zeros on another", "the partitions were grown in an earlier run"],
+)
+def test_what_is_taken_in_is_made_equal_unless_it_was_read_in_this_run(proof, dlfeat, cut, clean):
+    host = built()
+    for devno in disks(host):
+        host.resize(devno, 150 * GIB)
+    host.seen.namespaces[disks(host)[0]] = {"dlfeat": dlfeat}
+    host.build(mirrored(host, grow=True), limit=cut)
+    (step,) = [step for step in make_plan(mirrored(host, grow=True, blank_proof=proof), host.seen).steps if step["action"] == "mirror_grow"]
+    assert step["assume_clean"] is clean
 
 
 @pytest.mark.parametrize("limit", range(len(GROWN)))
