@@ -87,7 +87,8 @@ def read_mirrored_disks() -> Dict[str, str]:
         for array in read_md_arrays():
             whole = (array.level, array.layout) == ("raid10", NEAR_2) and array.runs and not array.failed
             for member in array.members if whole else ():
-                partners = [one.devno for one in array.members if one.in_sync and one.slot // 2 == member.slot // 2 and one.devno != member.devno]
+                others = [one for one in array.members if one.in_sync and not one.bad and one.devno != member.devno]
+                partners = [one.devno for one in others if one.slot // 2 == member.slot // 2]
                 at = os.path.realpath("%s/%s" % (_NUMBERS, member.devno))
                 rows = dict(row.split("=", 1) for row in read_text(at + "/uevent").splitlines() if "=" in row)
                 name = our_name(rows.get("PARTNAME", ""))

@@ -223,7 +223,8 @@ def _check_filled(name: str, new: Node) -> None:
     member = _member(_named(name), new.devno)
     if member and member.bad:
         text = "%s was filled, but for %d ranges that could not be read [degraded]: what is there has one copy at most; nothing was erased; wanted all"
-        text += "; mdadm --examine-badblocks %s says where; keep the device that it replaces, and look at the health of the others"
+        text += "; mdadm --examine-badblocks %s says where; keep the device that it replaces until a backup or a replica has what is there"
+        text += ", and take it out by your own tools then"
         raise PlumblineError(text % (new.path, member.bad, new.path))
 
 

@@ -141,11 +141,12 @@ GOOD = [("0", "in_sync"), ("1", "in_sync"), ("2", "in_sync"), ("3", "in_sync")]
         ([*GOOD[:3], ("none", "faulty")], {}, "abd"),
         (GOOD[:3], {}, "ab"),
         (GOOD[:2], {}, ""),
+        (GOOD, {"md__dev-sda1__bad_blocks": "2048 8"}, "acd"),
         (GOOD, {"md__level": "raid1"}, ""),
         (GOOD, {"md__array_state": "inactive"}, ""),
         ([], {}, ""),
     ],
-    ids=["whole", "one is filled", "one has failed", "one is gone", "a pair is gone", "another level", "stopped", "none"],
+    ids=["whole", "one is filled", "one has failed", "one is gone", "a pair is gone", "bad blocks", "another level", "stopped", "none"],
 )
 def test_which_disks_have_a_second_copy(monkeypatch, tmp_path, states, files, disks):
     mirror_of(tmp_path, states, **files)
