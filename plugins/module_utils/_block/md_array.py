@@ -43,7 +43,10 @@ class MdMember(NamedTuple):
 
 
 class MdArray(NamedTuple):
-    """An array as the kernel has it. *state*: its array_state, ``inactive`` where it does not run; *component*: bytes that it uses of each member."""
+    """An array as the kernel has it. *state*: its array_state, ``inactive`` where it does not run; *component*: bytes that it uses of each member.
+
+    *bitmap*: where its write-intent bitmap is (bitmap/location), ``none`` where it has none.
+    """
 
     name: str
     devno: str
@@ -54,6 +57,7 @@ class MdArray(NamedTuple):
     disks: int
     component: int
     members: Tuple[MdMember, ...] = ()
+    bitmap: str = ""
 
     @property
     def runs(self) -> bool:

@@ -76,7 +76,8 @@ def read_md_arrays() -> List[MdArray]:
                 members.append(MdMember(devno, int(slot) if slot.isdigit() else -1, tuple(word for word in states.replace(",", " ").split()), bad))
         level, state = read_text(at + "/level"), read_text(at + "/array_state")
         layout, chunk, disks, kib = (read_size("%s/%s" % (at, what)) for what in ("layout", "chunk_size", "raid_disks", "component_size"))
-        arrays.append(MdArray(name, read_text("%s/%s/dev" % (_BASE, name)), state, level, layout, chunk, disks, kib * 1024, tuple(members)))
+        devno, bitmap = read_text("%s/%s/dev" % (_BASE, name)), read_text(at + "/bitmap/location")
+        arrays.append(MdArray(name, devno, state, level, layout, chunk, disks, kib * 1024, tuple(members), bitmap))
     return [array for array in arrays if array.state != "clear"]
 
 

@@ -224,6 +224,9 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
         else:
             _refuse_outside(plan, seen, array, leg, events, uuid)
     _check_pairs(plan, seen, attached)
+    if array.bitmap == "none":
+        text = "the array /dev/%s has no bitmap: after a crash all of it is compared, and a member that was away is filled from end to end"
+        plan.warn(text + "; mdadm --grow /dev/%s --bitmap=internal --bitmap-chunk=64M gives it one", array.name, array.name)
     if len(array.missing) > filled and not plan.refusals:
         text = "its array runs with %d of its %d members [degraded]; growth waits; %s; look at mdadm --detail /dev/%s"
         plan.refuse(text, array.disks - len(array.missing), array.disks, _BEFORE_BOOT, array.name)

@@ -381,6 +381,14 @@ def test_a_member_with_bad_blocks_is_a_warning():
     assert actions(plan) == [] and any("(SER0000) does not hold 3 ranges of blocks" in text for text in plan.warnings)
 
 
+@pytest.mark.parametrize(("bitmap", "warned"), [("none", True), ("+8", False), ("", False)])
+def test_an_array_without_a_bitmap_is_a_warning(bitmap, warned):
+    host = built()
+    host.change(bitmap=bitmap)
+    plan = make_plan(mirrored(host), host.seen)
+    assert actions(plan) == [] and any("has no bitmap" in text for text in plan.warnings) is warned
+
+
 def test_devices_that_pair_otherwise_in_the_array():
     """Whoever takes out one of each pair by the spec would take out both of one."""
     host = built()
