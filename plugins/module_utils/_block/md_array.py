@@ -23,11 +23,15 @@ _TIME_BITS = (1 << 40) - 1
 
 
 class MdMember(NamedTuple):
-    """A member of an array that is there. *slot*: its place, -1 for none; *states*: the words of dev-NAME/state."""
+    """A member of an array that is there. *slot*: its place, -1 for none; *states*: the words of dev-NAME/state; *bad*: ranges of blocks that it does not hold.
+
+    A copy goes on where its source cannot be read, and notes such a range of the member that is filled; that is in sync then (md(4), BAD BLOCK LIST).
+    """
 
     devno: str
     slot: int
     states: Tuple[str, ...] = ()
+    bad: int = 0
 
     @property
     def in_sync(self) -> bool:
@@ -39,7 +43,10 @@ class MdMember(NamedTuple):
 
 
 class MdArray(NamedTuple):
-    """An array as the kernel has it. *state*: its array_state, ``inactive`` where it does not run; *component*: bytes that it uses of each member."""
+    """An array as the kernel has it. *state*: its array_state, ``inactive`` where it does not run; *component*: bytes that it uses of each member.
+
+    *bitmap*: where its write-intent bitmap is (bitmap/location), ``none`` where it has none.
+    """
 
     name: str
     devno: str
@@ -50,6 +57,7 @@ class MdArray(NamedTuple):
     disks: int
     component: int
     members: Tuple[MdMember, ...] = ()
+    bitmap: str = ""
 
     @property
     def runs(self) -> bool:
@@ -60,6 +68,18 @@ class MdArray(NamedTuple):
         """The places on which no member holds what it should."""
         good = {member.slot for member in self.members if member.in_sync and "replacement" not in member.states}
         return tuple(slot for slot in range(self.disks) if slot not in good)
+
+    @property
+    def lost(self) -> Tuple[int, ...]:
+        """The places of which no member holds the contents: both of a pair are gone. Only of RAID 10 with two copies side by side."""
+        held = {member.slot // 2 for member in self.members if member.in_sync}
+        paired = (self.level, self.layout) == ("raid10", NEAR_2)
+        return tuple(slot for slot in range(self.disks) if paired and slot // 2 not in held)
+
+    @property
+    def failed(self) -> bool:
+        """Whether a part of its data is on no member any more, or cannot be reached. *broken*: Documentation/admin-guide/md.rst, array_state."""
+        return self.state == "broken" or bool(self.lost)
 
 
 class MdSuperblock(NamedTuple):

@@ -5,17 +5,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import List
+from typing import Dict, List
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import block_device
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import (
+    NEAR_2,
     SUPERBLOCK_AT,
     SUPERBLOCK_BYTES,
     MdArray,
     MdMember,
     parse_md_superblock,
 )
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.ownership import our_name
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid import is_raid_map, parse_raid_status
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import md_state
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_sysfs import read_size, read_text
@@ -53,8 +55,10 @@ def _note_lost(seen: Observation, devno: str, width: int, lost: int) -> None:
     seen.nodes[devno] = node._replace(segments=segments)
 
 
+_BAD_BLOCKS = ("bad_blocks", "unacknowledged_bad_blocks")  # a line for each range; Documentation/admin-guide/md.rst
 _MEMBER = "linux_raid_member"  # what libblkid calls one
 _BASE = "/sys/class/block"
+_NUMBERS = "/sys/dev/block"  # major:minor of a block device → its folder
 
 
 def read_md_arrays() -> List[MdArray]:
@@ -68,11 +72,30 @@ def read_md_arrays() -> List[MdArray]:
             devno = read_text("%s/%s/block/dev" % (at, entry)) if entry.startswith("dev-") else ""
             if devno:
                 slot, states = read_text("%s/%s/slot" % (at, entry)), read_text("%s/%s/state" % (at, entry))
-                members.append(MdMember(devno, int(slot) if slot.isdigit() else -1, tuple(word for word in states.replace(",", " ").split())))
+                bad = sum(len(read_text("%s/%s/%s" % (at, entry, file)).splitlines()) for file in _BAD_BLOCKS)
+                members.append(MdMember(devno, int(slot) if slot.isdigit() else -1, tuple(word for word in states.replace(",", " ").split()), bad))
         level, state = read_text(at + "/level"), read_text(at + "/array_state")
         layout, chunk, disks, kib = (read_size("%s/%s" % (at, what)) for what in ("layout", "chunk_size", "raid_disks", "component_size"))
-        arrays.append(MdArray(name, read_text("%s/%s/dev" % (_BASE, name)), state, level, layout, chunk, disks, kib * 1024, tuple(members)))
+        devno, bitmap = read_text("%s/%s/dev" % (_BASE, name)), read_text(at + "/bitmap/location")
+        arrays.append(MdArray(name, devno, state, level, layout, chunk, disks, kib * 1024, tuple(members), bitmap))
     return [array for array in arrays if array.state != "clear"]
+
+
+def read_mirrored_disks() -> Dict[str, str]:
+    """Disks with a member of a mirrored stack whose partner has the same, by the kernel's names → the stack, by the name of the partition. Sysfs alone."""
+    found = {}
+    with contextlib.suppress(OSError):  # an array that goes meanwhile
+        for array in read_md_arrays():
+            whole = (array.level, array.layout) == ("raid10", NEAR_2) and array.runs and not array.failed
+            for member in array.members if whole else ():
+                others = [one for one in array.members if one.in_sync and not one.bad and one.devno != member.devno]
+                partners = [one.devno for one in others if one.slot // 2 == member.slot // 2]
+                at = os.path.realpath("%s/%s" % (_NUMBERS, member.devno))
+                rows = dict(row.split("=", 1) for row in read_text(at + "/uevent").splitlines() if "=" in row)
+                name = our_name(rows.get("PARTNAME", ""))
+                if name and (member.slot < 0 or partners):  # one that has failed has no place, and the others have all
+                    found[os.path.basename(os.path.dirname(at))] = name[0]
+    return found
 
 
 def read_md_superblocks(seen: Observation) -> None:

@@ -18,7 +18,7 @@ class Rule(NamedTuple):
     todo: str
 
 
-_REPLACE = "Copy what you need, then replace the drive: it fails."
+_REPLACE = "Replace the drive: it fails. Without a mirror, copy first what you need."
 _WORN = "Order a replacement drive in time, or let less be written to this one."
 _BELIEF = "Rescan the drive, so that the kernel asks for its write cache anew, and find out who wrote queue/write_cache."
 _PATH = "Open the path layer by layer, so that the trim gets through, then measure it again."
@@ -26,19 +26,19 @@ _PATH = "Open the path layer by layer, so that the trim gets through, then measu
 RULES: Mapping[str, Rule] = {
     # the drive itself
     "status": Rule("drives", "drive", _REPLACE),
-    "spare_low": Rule("drives", "spare", "Copy what you need, then replace the drive: it has too few spare blocks."),
+    "spare_low": Rule("drives", "spare", "Replace the drive: it has too few spare blocks. Without a mirror, copy first what you need."),
     "temperature": Rule("drives", "air flow", "Look at the air flow, the fans and the load; the drive slows down or ends when it gets hotter."),
     "hot": Rule("drives", "air flow", "Look at the air flow and the fans, then read the temperature again."),
     "hot_minutes": Rule("drives", "air flow", "Look at the air flow and the fans: it was too warm since the last reading."),
     "critical_minutes": Rule("drives", "air flow", "Look at the air flow and the fans first: it was critically hot since the last reading."),
     "unreliable": Rule("drives", "drive", _REPLACE),
-    "read_only": Rule("drives", "read-only", "Copy what you need, then replace the drive: a read-only one takes no write any more."),
+    "read_only": Rule("drives", "read-only", "Replace the drive: a read-only one takes no write any more. Without a mirror, copy first what you need."),
     "backup_failed": Rule("drives", "power", "Switch its write cache off until the drive is replaced: a power cut loses what it acknowledged."),
     "memory_region": Rule("drives", "memory region", "Use no persistent memory region of this drive, and ask the vendor."),
     "exception": Rule("drives", "vendor", "Ask the drive by hand with smartctl -x, and the vendor what it reports."),
-    "self_test": Rule("drives", "self-test", "Copy what you need, then replace the drive: a self-test of its own failed."),
+    "self_test": Rule("drives", "self-test", "Replace the drive: a self-test of its own failed. Without a mirror, copy first what you need."),
     "self_test_log": Rule("drives", "self-test", "Run an extended self-test: smartctl -t long, and read its log."),
-    "attribute": Rule("drives", "attribute", "Copy what you need, then replace the drive: an attribute says that it is about to fail."),
+    "attribute": Rule("drives", "attribute", "Replace the drive: an attribute says that it is about to fail. Without a mirror, copy first what you need."),
     "attribute_past": Rule("drives", "attribute", "Read the attributes with smartctl -A, and watch those that were at their threshold."),
     "media_errors": Rule("drives", "errors", "Check the data against a backup or a replica; replace the drive if errors are added."),
     "uncorrectable_errors": Rule("drives", "errors", "Check the data against a replica or a backup, and replace the drive if there are more errors."),
@@ -63,8 +63,8 @@ RULES: Mapping[str, Rule] = {
     "worn_out": Rule("wear", "replacement", "Order a replacement drive now, and plan the swap: no data is lost by wear alone."),
     "endurance": Rule("wear", "replacement", _WORN),
     "life": Rule("wear", "replacement", _WORN),
-    "pre_eol": Rule("wear", "reserved blocks", "Copy what you need, and replace the drive before its reserved blocks are used up."),
-    "spare": Rule("wear", "spare", "Copy what you need, then replace the drive: its spare blocks are below its own threshold."),
+    "pre_eol": Rule("wear", "reserved blocks", "Replace the drive before its reserved blocks are used up. Without a mirror, copy first what you need."),
+    "spare": Rule("wear", "spare", "Replace the drive: its spare blocks are below its own threshold. Without a mirror, copy first what you need."),
     "wear_unclear": Rule("wear", "wear", "Read the wear with the vendor's own tool."),
     # its link
     "link": Rule("link", "slot", "Look at the slot, the backplane and the cable, then read the link again."),

@@ -39,7 +39,8 @@ def draw_wanted(plan: StackPlan, seen: Observation) -> list[str]:
 
 
 def _draw_array(plan: StackPlan) -> list[str]:
-    pairs = [" + ".join(partition_name(plan.spec.name, leg.index) for leg in plan.ordered[at : at + 2]) for at in range(0, len(plan.legs), 2)]
+    legs = plan.members or plan.ordered
+    pairs = [" + ".join(partition_name(plan.spec.name, leg.index) for leg in legs[at : at + 2]) for at in range(0, len(legs), 2)]
     size = carried_bytes(plan, min(leg.size for leg in plan.legs))
     return ["  array %s  RAID 10, chunk %s, data at %s of each partition: %s" % (human(size), human(plan.stripe), human(plan.array_offset), ", ".join(pairs))]
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from ansible_collections.plumbline.ssd.plugins.module_utils._block import ownership
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_ID, MD_UUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdSuperblock, was_run_apart
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdMember, MdSuperblock, was_run_apart
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones, deallocated_reads_zeros
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import SYNCING
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import component_bytes
@@ -55,6 +55,8 @@ def judge_missing(plan: StackPlan, seen: Observation) -> None:
     parts = [leg.node.devno for leg in plan.legs if leg.node]
     array = next((found for found in map(seen.array_over, parts) if found), None)
     members = {devno: seen.md_superblocks[devno] for devno in parts if devno in seen.md_superblocks}
+    if array and array.runs and _refuse_failed(plan, array):
+        return
     if array and array.runs:
         text = "it runs without device %s [degraded]; growth waits; %s; if it is back, run again; else name another in its place in devices, with replace: %s"
         plan.refuse(text, names, _BEFORE_BOOT, "{SERIAL OF THE OLD ONE: SERIAL OF THE NEW ONE}")
@@ -64,6 +66,15 @@ def judge_missing(plan: StackPlan, seen: Observation) -> None:
     else:
         for device in plan.missing:
             refuse_absent(plan, seen, device.path)
+
+
+def _refuse_failed(plan: StackPlan, array: MdArray) -> bool:
+    """Whether both of a pair are gone. What is added to such an array is filled with nothing, and an older member may be the only one that has the data."""
+    if array.failed:
+        text = "its array /dev/%s has failed [damaged]: it is '%s', and no member holds the places %s; nothing is added to it: write nothing"
+        text += ", bring back the device of that pair that was lost last, with its data, and boot; if that is in vain, a replica or a backup has the data"
+        plan.refuse(text, array.name, array.state, ", ".join(map(str, array.lost)) or "that it cannot reach")
+    return array.failed
 
 
 def refuse_mirrored(plan: StackPlan, seen: Observation) -> None:
@@ -130,7 +141,7 @@ def _plan_standing(plan: StackPlan, seen: Observation, array: MdArray, parts: di
         plan.refuse("the superblocks of the members of /dev/%s could not be read, or differ [mirror]; look at mdadm --examine of each", array.name)
         return
     _check_shape(plan, seen, array)
-    if plan.refusals:
+    if plan.refusals or _refuse_failed(plan, array):
         return
     plan.stripe, plan.array_offset = array.chunk, inside[0].data_offset
     plan.data_start = round_up(plan.data_start, plan.stripe)
@@ -176,33 +187,68 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
     olds = {pair.old: _old_member(plan, seen, pair.old) for pair in spec.replace}
     strange = [devno for devno in attached if devno not in parts and devno not in {old.node.devno for old in olds.values() if old and old.node}]
     for devno in strange:
-        disk = seen.nodes[seen.nodes[devno].parent] if devno in seen.nodes and seen.nodes[devno].parent in seen.nodes else None
+        disk = seen.nodes.get(seen.nodes[devno].parent, seen.nodes[devno]) if devno in seen.nodes else None  # a whole disk can be a member as well
         if disk:
             text = "%s is a member of the array, and is not in devices [mirror]; name it, or let another take its place by replace: {%s: SERIAL OF THE NEW ONE}"
             plan.refuse(text, name_device(seen, disk.devno), as_yaml(disk.identity.serial))
-    filled = 0
-    for leg in plan.ordered:
+    filled = given = 0
+    wishes = {pair.new: pair for pair in spec.replace}
+    # A spare goes to a place that is empty: these are filled before a member that works is replaced.
+    for leg in sorted(plan.ordered, key=lambda one: _works(attached, olds, wishes.get(seen.nodes[one.devno].identity.serial))):
         serial, member = seen.nodes[leg.devno].identity.serial, attached.get(leg.node.devno) if leg.node else None
-        wish = next((one for one in spec.replace if one.new == serial), None)
+        wish = wishes.get(serial)
         old = olds.get(wish.old) if wish and wish.old != wish.new else None
         again = wish and wish.old == wish.new
+        beside = attached.get(old.node.devno) if old and old.node else None
+        if member and member.bad:
+            text = "%s does not hold %d ranges of blocks that could not be read or written [degraded]: what is there has one copy at most"
+            plan.warn(text + "; mdadm --examine-badblocks says where; look at its health, and replace it", name_device(seen, leg.devno), member.bad)
         if member and member.faulty and not again:
             text = "%s has failed, and its array runs without it [degraded]; growth waits; %s; name another in its place in devices, with replace: {%s: %s}"
             plan.refuse(text, name_device(seen, leg.devno), _BEFORE_BOOT, as_yaml(serial), "SERIAL OF THE NEW ONE")
+        elif wish and member and beside and min(member.slot, beside.slot) >= 0 and member.slot != beside.slot:
+            text = "%s has place %d of the array, and cannot take that of serial '%s', which is place %d [mirror]; name another in replace"
+            plan.refuse(text, name_device(seen, leg.devno), member.slot, wish.old, beside.slot)
+        elif not member and beside and beside.in_sync and len(array.missing) > given:
+            text = "%s is in use, and is replaced when all other members are in sync [degraded]: %d of %d are; run again then, /proc/mdstat says how far it is"
+            plan.refuse(text, "device of serial '%s'" % wish.old if wish else "", array.disks - len(array.missing), array.disks)
         elif member and member.in_sync and not (old and old.node and _is_left(seen, attached, old, uuid)):
             if wish:
                 plan.warn("%s has its place: take replace: {%s: %s} out of the spec", name_device(seen, leg.devno), as_yaml(wish.old), as_yaml(wish.new))
         elif wish:
             _plan_place(plan, seen, array, leg, wish, old, events, uuid)
-            filled += 1
+            filled, given = filled + 1, given + 1
         elif member:
             plan.warn("%s is a member of the array and is being filled, or waits for a place", name_device(seen, leg.devno))
             filled += 1
         else:
             _refuse_outside(plan, seen, array, leg, events, uuid)
+    _check_pairs(plan, seen, attached)
+    if array.bitmap == "none":
+        text = "the array /dev/%s has no bitmap: after a crash all of it is compared, and a member that was away is filled from end to end"
+        plan.warn(text + "; mdadm --grow /dev/%s --bitmap=internal --bitmap-chunk=64M gives it one", array.name, array.name)
     if len(array.missing) > filled and not plan.refusals:
         text = "its array runs with %d of its %d members [degraded]; growth waits; %s; look at mdadm --detail /dev/%s"
         plan.refuse(text, array.disks - len(array.missing), array.disks, _BEFORE_BOOT, array.name)
+
+
+def _check_pairs(plan: StackPlan, seen: Observation, attached: Mapping[str, MdMember]) -> None:
+    """Whether the devices pair in the spec as they do in the array: who takes two SSDs out goes by the spec."""
+    slots = [attached[leg.node.devno].slot if leg.node and leg.node.devno in attached else -1 for leg in plan.legs]
+    if sorted(slots) != list(range(len(slots))):
+        return  # one is still to get its place
+    plan.members = [plan.legs[slots.index(slot)] for slot in range(len(slots))]
+    if any(slots[at] // 2 != slots[at + 1] // 2 for at in range(0, len(slots), 2)):
+        serials = [seen.nodes[leg.devno].identity.serial for leg in plan.members]
+        pairs = ", ".join("%s and %s" % (serials[at], serials[at + 1]) for at in range(0, len(serials), 2))
+        plan.warn("the devices pair otherwise in the array than in the spec: %s hold the same; write devices in this order", pairs)
+
+
+def _works(attached: Mapping[str, MdMember], olds: Mapping[str, Leg | None], wish: Replacement | None) -> bool:
+    """Whether a device is to take the place of a member that is in sync."""
+    old = olds.get(wish.old) if wish and wish.old != wish.new else None
+    member = attached.get(old.node.devno) if old and old.node else None
+    return member is not None and member.in_sync
 
 
 def _is_left(seen: Observation, attached: Mapping[str, object], old: Leg, uuid: str) -> bool:
@@ -225,7 +271,10 @@ def _plan_place(plan: StackPlan, seen: Observation, array: MdArray, leg: Leg, pa
     disks, legs = disks_of(plan, seen), plan.ordered
     guids = [guid_of_leg(one, spec.name, seen.nodes[one.devno].identity.key) for one in legs]
     more = {"data_offset_bytes": plan.array_offset, "component_bytes": array.component, "new": new}
-    if left and old and old.entry:
+    if left and old and old.entry and old.entry.guid == new:
+        text = "%s carries a copy of the partition table of %s, with its GUIDs [identity]: a step could not tell them apart; wanted a blank device"
+        plan.refuse(text + ", or other GUIDs (sgdisk -G)", name, name_device(seen, old.devno))
+    elif left and old and old.entry:
         more["old"] = old.entry.guid
         summary = "%s takes the place of %s in the array, which has two copies meanwhile" % (name, name_device(seen, old.devno))
         plan.steps.append(mirror_step(MIRROR_REPLACE, spec.name, [*disks, standing_disk(plan, seen, old)], uuid, guids, plan.stripe, summary, **more))
@@ -271,7 +320,10 @@ def _plan_size(plan: StackPlan, seen: Observation, array: MdArray, uuid: str) ->
             return
         guids = [guid_of_leg(leg, spec.name, seen.nodes[leg.devno].identity.key) for leg in plan.ordered]
         summary = "grow the array from %s to %s on each member" % (human(array.component), human(wanted))
-        more = {"data_offset_bytes": plan.array_offset, "component_bytes": wanted, "assume_clean": spec.blank_proof == "full"}
+        ones = any(deallocated_reads_ones(seen.namespaces.get(leg.devno, {})) for leg in plan.legs)
+        proven = all(leg.entry and leg.entry.size <= plan.array_offset + array.component for leg in plan.legs)  # all of it, as its partition grows in this run
+        clean = spec.blank_proof == "full" and proven and not ones
+        more = {"data_offset_bytes": plan.array_offset, "component_bytes": wanted, "assume_clean": clean}
         plan.steps.append(mirror_step(MIRROR_GROW, spec.name, disks_of(plan, seen), uuid, guids, plan.stripe, summary, **more))
         size = carried_bytes(plan, length)
     plan.carriers = [Carrier(BY_ID + MD_UUID + uuid, "the array", plan.ordered, node, size, node.size, sum(leg.spare for leg in plan.legs), size > node.size)]

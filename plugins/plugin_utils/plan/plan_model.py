@@ -115,6 +115,7 @@ class StackPlan:
     data_start: int = 0  # of a PV, on what carries it
     array_offset: int = 0  # of the array of a mirrored stack, on its members
     missing: list[DeviceName] = field(default_factory=list)  # devices of a mirrored stack that are not there
+    members: list[Leg] = field(default_factory=list)  # of a mirrored stack whose array is whole: its legs by their places there
     carriers: list[Carrier] = field(default_factory=list)  # by the numbers of their legs
     volumes: list[PlannedVolume] = field(default_factory=list)  # in the order of the spec
     accepted: list[Accepted] = field(default_factory=list)  # the risks of its mounts that are explicitly accepted

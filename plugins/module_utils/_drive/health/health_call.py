@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_raids import read_mirrored_disks
 from ansible_collections.plumbline.ssd.plugins.module_utils._core import archive_imports  # noqa: F401 # pylint: disable=unused-import # acts on the next
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.drive_health import identified
@@ -83,6 +84,8 @@ def read_health(
     members = [Member(member["path"], member["type"]) for member in params["members"]]
     drives, unfit = read_other_drives(means, nodes, members, everything, known.left_out)
     known = known._replace(unfit=unfit if everything else ())  # of some of the drives only, each entry may be of another one
+    stacks = read_mirrored_disks()
+    known = known._replace(mirrored={node.name: (stacks[node.name], node.identity.serial) for node in nodes if node.name in stacks})
     same = identified(drives)
     compared = {key: compare_readings(health, load_readings(key), known.now) for key, health in same.items()}
     result = health_result(drives, known._replace(histories={key: comparison.readings for key, comparison in compared.items()}))

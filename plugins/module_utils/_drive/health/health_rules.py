@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.findings import ERROR, INFO, LEVELS, WARNING, Finding, worst_level
+from ansible_collections.plumbline.ssd.plugins.module_utils._core.text import as_yaml
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health import smartctl
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.drive_health import Health, Reading
 from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.endurance import SPAN_SECONDS, Projection, hours_of, project
@@ -17,7 +18,9 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._drive.health.firmwa
 
 _HOT = 70  # degrees Celsius, where the drive names no limit of its own
 _WEAR_WARN, _WEAR_END, _DAYS_WARN = 80, 100, 365  # percent, percent, days
-_REPLACE = "replace the drive; its stack has no mirror, so copy first what you need"
+_REPLACE = "replace the drive; no mirrored stack has a second copy of it, so copy first what you need"
+_REPLACE_MIRRORED = "replace the drive without losing a copy: put a new one in, name it in the place of this one in devices of the stack '%s'"
+_REPLACE_MIRRORED += ", set replace: {%s: SERIAL OF THE NEW ONE} there, and run; this one stays plugged meanwhile if it still works; see the guide on mirrors"
 _GUESSED = ", if its attributes mean what they usually do: smartctl's database does not have this drive"
 _PLAN_IT = "order a replacement; no data is lost, and the swap can be planned"
 
@@ -32,6 +35,8 @@ class DriveUse(NamedTuple):
     identified_twice: bool = False  # another drive of the host has its identity
     member: bool = False  # it is behind a controller, and the kernel shows nothing of its link
     members_read: bool = False  # the drives behind the host's controllers are there themselves
+    mirrored: str = ""  # the mirrored stack that has a second copy of all that is on it
+    known_as: str = ""  # then, its serial as a spec has it
 
 
 NO_USE = DriveUse()
@@ -91,12 +96,18 @@ def judge_health(drive: Health, now: int, use: DriveUse = NO_USE, history: Seque
     growth = _grown(drive, history[0]) if history else {}
     recent = _grown(drive, old[-1]) if old else growth
     case = Case(drive, use, growth, recent, bool(history), project(drive, now, history, use.rated_bytes), advisories)
-    problems = [problem for rule in RULES for problem in rule(case)]
+    problems = [_with_copy(problem, use) if problem.failing and use.mirrored else problem for rule in RULES for problem in rule(case)]
     failing = True if any(problem.failing for problem in problems) else _said_healthy(drive)
     if failing is None and not any(problem.level in (WARNING, ERROR) for problem in problems):
         problems.append(Problem("no_verdict", INFO if drive.virtual else WARNING, "the drive gives no verdict on itself", "one"))
     problems.sort(key=lambda problem: LEVELS.index(problem.level))
     return HealthVerdict(failing, worst_level([problem.level for problem in problems]), tuple(problems), case.projection, growth, recent)
+
+
+def _with_copy(problem: Problem, use: DriveUse) -> Problem:
+    """How a drive that fails is replaced where another has the same."""
+    remedy = _REPLACE_MIRRORED % (use.mirrored, as_yaml(use.known_as))
+    return problem._replace(wanted=remedy if problem.wanted == _REPLACE else "%s; %s" % (problem.wanted, remedy))
 
 
 def virtual_problem(makers: Sequence[str]) -> Problem:

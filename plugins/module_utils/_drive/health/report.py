@@ -33,7 +33,10 @@ class StackDrives(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known beyond what the drives report. *rated*: (pattern of a model, bytes that it may be written)."""
+    """What is known beyond what the drives report. *rated*: (pattern of a model, bytes that it may be written).
+
+    *mirrored*: disk by the kernel's name → the mirrored stack that has a second copy of it, and its serial as a spec has it.
+    """
 
     now: int
     stacks: Sequence[StackDrives] = ()
@@ -42,6 +45,7 @@ class Known(NamedTuple):
     histories: Mapping[str, Sequence[Reading]] = {}
     left_out: Sequence[LeftOut] = ()
     unfit: Sequence[LeftOut] = ()  # of these, those that fit no drive
+    mirrored: Mapping[str, Tuple[str, str]] = {}
 
 
 def health_result(drives: Sequence[Tuple[Source, Health]], known: Known) -> Dict[str, Any]:
@@ -107,6 +111,9 @@ def _use(source: Source, health: Health, known: Known, members: bool) -> DriveUs
     stack = next((candidate for candidate in known.stacks if _belongs(source, health, candidate)), None)
     rated = next((count for pattern, count in known.rated if fnmatch.fnmatchcase(health.model, pattern)), 0)
     use = DriveUse(rated_bytes=rated, members_read=members, member=bool(source.member) and not source.names)
+    if source.names and all(name in known.mirrored for name in source.names):  # of each namespace, where it has several
+        stack_of, serial = known.mirrored[source.names[0]]
+        use = use._replace(mirrored=stack_of, known_as=serial)
     return use._replace(stack=stack.name, new=stack.new, trusts_capacitors=stack.trusts_capacitors) if stack else use
 
 

@@ -31,17 +31,21 @@ _MOST_WAITS = 240  # pauses in which a member that is to be filled is not; anoth
 # --- what there is ---------------------------------------------------------------------------------
 
 
-def member_node(seen: Observation, guid: str) -> Node:
-    """The partition of ours with this GUID. Raises PlumblineError where the kernel shows none."""
+def member_node(seen: Observation, step: Mapping[str, Any], guid: str) -> Node:
+    """The partition of ours with this GUID. Raises PlumblineError where the kernel shows none, or one that is not on the disk that the step has for it."""
     devno = seen.led_to.get(BY_GUID + guid.lower(), "")
     if devno not in seen.nodes:
         raise PlumblineError("the partition %s is not there; nothing was changed; run again" % guid)
-    return seen.nodes[devno]
+    node, planned = seen.nodes[devno], [disk["device"] for disk in step["disks"] if disk["guid"].lower() == guid.lower()]
+    if [seen.paths.get(device) for device in planned] != [node.parent]:
+        text = "the partition %s leads to %s, and was planned on %s [identity]: one disk is a copy of the other; take the copy away, or give it other GUIDs"
+        raise PlumblineError((text + " (sgdisk -G); nothing was changed") % (guid, node.path, " and ".join(planned) or "no disk"))
+    return node
 
 
 def _running(seen: Observation, step: Mapping[str, Any]) -> MdArray:
     """The array of the stack. Raises PlumblineError unless one runs that has the planned UUID and shape."""
-    parts = [member_node(seen, guid).devno for guid in step["members"]]
+    parts = [member_node(seen, step, guid).devno for guid in step["members"]]
     found = [array for array in seen.md_arrays if array.runs and any(member.devno in parts for member in array.members)]
     if len(found) != 1:
         raise PlumblineError("the array of stack '%s' does not run, or there are several; nothing was changed; run again" % step["stack"])
@@ -50,6 +54,9 @@ def _running(seen: Observation, step: Mapping[str, Any]) -> MdArray:
     if uuids != {step["array"]} or (array.level, array.layout, array.chunk, array.disks) != _shape(step):
         text = "/dev/%s is not the array that was planned [mirror]: UUID %s, %s, layout %#x, chunk %d, %d members; nothing was changed; run again"
         raise PlumblineError(text % (array.name, ", ".join(sorted(uuids)) or "unknown", array.level, array.layout, array.chunk, array.disks))
+    if array.failed:  # an older member that would be added to it may be the only one that has the data
+        text = "/dev/%s has failed [damaged]: it is '%s', and no member holds the places %s; nothing was changed; bring back the device that was lost last"
+        raise PlumblineError(text % (array.name, array.state, ", ".join(map(str, array.lost)) or "that it cannot reach"))
     return array
 
 
@@ -79,7 +86,7 @@ def _named(name: str) -> MdArray:
 
 def create_array(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
     """mdadm --create, over partitions that hold nothing, or what an earlier run left of this very array before anything was written to it."""
-    nodes = [member_node(seen, guid) for guid in step["members"]]
+    nodes = [member_node(seen, step, guid) for guid in step["members"]]
     reasons: List[str] = []
     for node in nodes:
         array, found, proof = seen.array_over(node.devno), seen.md_superblocks.get(node.devno), seen.proofs.get(node.devno)
@@ -132,7 +139,7 @@ def _read_back(after: Observation, step: Mapping[str, Any], left: int = 0) -> No
 
 def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
     """A blank partition, or a member that was away, takes the place of one that is gone. Waits until it holds what it should."""
-    array, new = _running(seen, step), member_node(seen, step["new"])
+    array, new = _running(seen, step), member_node(seen, step, step["new"])
     inside = _member(array, new.devno)
     if not inside or inside.faulty:
         _check_new(seen, step, array, new)
@@ -143,6 +150,7 @@ def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
     elif check:
         return
     wait_for_sync(array.name, new.devno)
+    _check_filled(array.name, new)
     _read_back(look(), step, max(len(array.missing) - 1, 0))
 
 
@@ -179,11 +187,12 @@ def _join(run: Runner, seen: Observation, step: Mapping[str, Any], array: MdArra
 
 def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
     """A new member is filled beside the old one, which goes then. What an earlier run has done of it is not done again."""
-    array, new, old = _running(seen, step), member_node(seen, step["new"]), member_node(seen, step["old"])
+    array, new, old = _running(seen, step), member_node(seen, step, step["new"]), member_node(seen, step, step["old"])
     inside, beside = _member(array, new.devno), _member(array, old.devno)
     if not inside:
         _check_new(seen, step, array, new)
     _check_old(seen, step, array, old, beside)
+    _check_place(array, new, old, inside, beside)
     if check:
         return
     at = "/dev/" + array.name
@@ -193,7 +202,12 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
         argv = ["--manage", at, "--replace", old.path, "--with", new.path]
         _mdadm(run, seen, argv, "%s could not be replaced in the array %s" % (old.path, at))
     wait_for_sync(array.name, new.devno)
-    left = _member(_named(array.name), old.devno)
+    _check_filled(array.name, new)
+    now = _named(array.name)
+    left, filled = _member(now, old.devno), _member(now, new.devno)
+    if beside and beside.slot >= 0 and filled and filled.slot != beside.slot:  # a spare that the kernel took for another member that failed meanwhile
+        text = "%s has got place %d of the array %s, and not place %d of %s [mirror]; nothing was taken out; look at mdadm --detail %s, and run again"
+        raise PlumblineError(text % (new.path, filled.slot, at, beside.slot, old.path, at))
     if left:
         if left.in_sync:
             raise PlumblineError("%s is in use in the array %s, and %s is as well; look at mdadm --detail %s" % (old.path, at, new.path, at))
@@ -204,6 +218,16 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
     must_succeed(cleared, "%s was replaced, and its member superblock could not be cleared; take it out before the next boot" % old.path)
 
 
+def _check_filled(name: str, new: Node) -> None:
+    """A member that was filled holds all that it should. Raises PlumblineError where md has noted what could not be read meanwhile."""
+    member = _member(_named(name), new.devno)
+    if member and member.bad:
+        text = "%s was filled, but for %d ranges that could not be read [degraded]: what is there has one copy at most; nothing was erased; wanted all"
+        text += "; mdadm --examine-badblocks %s says where; keep the device that it replaces until a backup or a replica has what is there"
+        text += ", and take it out by your own tools then"
+        raise PlumblineError(text % (new.path, member.bad, new.path))
+
+
 def _check_old(seen: Observation, step: Mapping[str, Any], array: MdArray, old: Node, beside: Optional[MdMember]) -> None:
     """What is replaced is a member, or was one and is older. Raises PlumblineError."""
     found = seen.md_superblocks.get(old.devno)
@@ -212,13 +236,23 @@ def _check_old(seen: Observation, step: Mapping[str, Any], array: MdArray, old: 
         raise PlumblineError("%s is no member of the array, nor an older one [mirror]; nothing was changed; run again" % old.path)
 
 
+def _check_place(array: MdArray, new: Node, old: Node, inside: Optional[MdMember], beside: Optional[MdMember]) -> None:
+    """A member that is in use is replaced in its own place, and while no other is empty: the kernel puts a spare there at once. Raises PlumblineError."""
+    if inside and beside and min(inside.slot, beside.slot) >= 0 and inside.slot != beside.slot:
+        text = "%s has place %d of the array /dev/%s, and %s place %d [mirror]; nothing was changed; name another in replace"
+        raise PlumblineError(text % (new.path, inside.slot, array.name, old.path, beside.slot))
+    if not inside and beside and beside.in_sync and array.missing:
+        text = "%s is not replaced: %d of %d members of the array /dev/%s are not in sync [degraded]; nothing was changed; run again when they are"
+        raise PlumblineError(text % (old.path, len(array.missing), array.disks, array.name))
+
+
 # --- grown -----------------------------------------------------------------------------------------
 
 
 def grow_array(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
     """mdadm --grow --size: the array takes in what its partitions have more. These were proven blank as they grew."""
     array, wanted = _running(seen, step), step["component_bytes"]
-    short = [node.path for node in (member_node(seen, guid) for guid in step["members"]) if node.size < step["data_offset_bytes"] + wanted]
+    short = [node.path for node in (member_node(seen, step, guid) for guid in step["members"]) if node.size < step["data_offset_bytes"] + wanted]
     action = read_text("/sys/class/block/%s/md/sync_action" % array.name)
     if array.missing or action in SYNCING or short or array.component > wanted:
         text = "the array /dev/%s is not grown: %d of its members are not in sync, it is at '%s', too short are: %s; nothing was changed; run again [degraded]"

@@ -69,6 +69,14 @@ def test_which_places_are_missing():
     assert not array()._replace(state="inactive").runs and array().runs
 
 
+def test_which_places_nobody_holds():
+    assert array(0, 3).lost == () and not array(0, 3).failed
+    assert array(0, 1).lost == (2, 3) and array(0, 1).failed
+    replaced = array(0, 1)._replace(members=(*array(0, 1).members, MdMember("8:9", 3, ("replacement", "in_sync"))))
+    assert replaced.lost == ()
+    assert array(0, 1)._replace(level="raid1").lost == () and array(0, 1, 2, 3)._replace(state="broken").failed
+
+
 @pytest.mark.parametrize(
     ("roles", "events", "slots", "apart"),
     [
@@ -97,14 +105,64 @@ def test_what_the_kernel_says(monkeypatch, tmp_path):
     files_of(tmp_path, "md127", dev="9:127\n", md__array_state="clean\n", **shape)
     files_of(tmp_path, "md127", **{"md__dev-sda1__block__dev": "8:1", "md__dev-sda1__slot": "0", "md__dev-sda1__state": "in_sync"})
     files_of(tmp_path, "md127", **{"md__dev-sdb1__block__dev": "8:17", "md__dev-sdb1__slot": "none", "md__dev-sdb1__state": "faulty,want_replacement"})
+    files_of(tmp_path, "md127", **{"md__dev-sda1__bad_blocks": "2048 8\n4096 16\n", "md__dev-sda1__unacknowledged_bad_blocks": "9000 8\n"})
+    files_of(tmp_path, "md127", **{"md__dev-sdb1__bad_blocks": "\n", "md__bitmap__location": "+8\n"})
     files_of(tmp_path, "md126", dev="9:126", md__array_state="inactive", **{"md__dev-sdc1__block__dev": "8:33", "md__dev-sdc1__slot": "1"})
     files_of(tmp_path, "md125", dev="9:125", md__array_state="clear")
     files_of(tmp_path, "mdx", dev="9:1")
     monkeypatch.setattr(read_raids, "_BASE", str(tmp_path))
     stopped, running = read_raids.read_md_arrays()
     assert (stopped.name, stopped.runs, stopped.members) == ("md126", False, (MdMember("8:33", 1),))
-    members = (MdMember("8:1", 0, ("in_sync",)), MdMember("8:17", -1, ("faulty", "want_replacement")))
-    assert running == MdArray("md127", "9:127", "clean", "raid10", NEAR_2, 65536, 2, 199 * MIB, members)
+    members = (MdMember("8:1", 0, ("in_sync",), 3), MdMember("8:17", -1, ("faulty", "want_replacement")))
+    assert running == MdArray("md127", "9:127", "clean", "raid10", NEAR_2, 65536, 2, 199 * MIB, members, "+8")
+
+
+def mirror_of(base, states, **files):
+    """An array of four, its members by their places, as below /sys; *states*: of each member its slot and its state."""
+    shape = {"md__level": "raid10", "md__layout": "258", "md__chunk_size": "65536", "md__raid_disks": "4", "md__component_size": "1024"}
+    files_of(base / "block", "md127", dev="9:127", **{**shape, "md__array_state": "clean", **files})
+    (base / "dev").mkdir()
+    for number, (slot, state) in enumerate(states):
+        disk = "sd" + "abcd"[number]
+        member = {"block__dev": "8:%d" % number, "slot": slot, "state": state}
+        files_of(base / "block", "md127", **{"md__dev-%s1__%s" % (disk, name): text for name, text in member.items()})
+        files_of(base / "devices" / disk, disk + "1", uevent="DEVTYPE=partition\nPARTN=1\nPARTNAME=plumbline:pgdata:%d\n" % number)
+        (base / "dev" / ("8:%d" % number)).symlink_to(base / "devices" / disk / (disk + "1"))
+
+
+GOOD = [("0", "in_sync"), ("1", "in_sync"), ("2", "in_sync"), ("3", "in_sync")]
+
+
+@pytest.mark.parametrize(
+    ("states", "files", "disks"),
+    [
+        (GOOD, {}, "abcd"),
+        ([*GOOD[:3], ("3", "spare")], {}, "abd"),  # the third is the only one that has its part; the fourth has nothing of its own
+        ([*GOOD[:3], ("none", "faulty")], {}, "abd"),
+        (GOOD[:3], {}, "ab"),
+        (GOOD[:2], {}, ""),
+        (GOOD, {"md__dev-sda1__bad_blocks": "2048 8"}, "acd"),
+        (GOOD, {"md__level": "raid1"}, ""),
+        (GOOD, {"md__array_state": "inactive"}, ""),
+        ([], {}, ""),
+    ],
+    ids=["whole", "one is filled", "one has failed", "one is gone", "a pair is gone", "bad blocks", "another level", "stopped", "none"],
+)
+def test_which_disks_have_a_second_copy(monkeypatch, tmp_path, states, files, disks):
+    mirror_of(tmp_path, states, **files)
+    monkeypatch.setattr(read_raids, "_BASE", str(tmp_path / "block"))
+    monkeypatch.setattr(read_raids, "_NUMBERS", str(tmp_path / "dev"))
+    assert read_raids.read_mirrored_disks() == {"sd" + disk: "pgdata" for disk in disks}
+
+
+def test_an_array_of_somebody_else_is_no_mirrored_stack(monkeypatch, tmp_path):
+    mirror_of(tmp_path, GOOD)
+    (tmp_path / "devices/sda/sda1/uevent").write_text("PARTNAME=their data\n")
+    monkeypatch.setattr(read_raids, "_BASE", str(tmp_path / "block"))
+    monkeypatch.setattr(read_raids, "_NUMBERS", str(tmp_path / "dev"))
+    assert list(read_raids.read_mirrored_disks()) == ["sdb", "sdc", "sdd"]
+    monkeypatch.setattr(read_raids, "_BASE", str(tmp_path / "none"))
+    assert read_raids.read_mirrored_disks() == {}
 
 
 def test_which_superblocks_are_read(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import FAULTY
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff
+from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff, draw_wanted
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, KIB, MIB, spec
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.mirrored import MirrorHost
@@ -208,6 +208,38 @@ def test_an_array_that_is_not_started_without_a_member():
     refused(host, mirrored(host, host.names), "the array does not run without it [stale]", "events", "bring that device back")
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_both_devices_of_a_pair_are_gone(back):
+    """An array that has lost a pair is given no member: the older one may be the only one that has the data."""
+    host = built()
+    pair = disks(host)[:2]
+    for number, disk in enumerate(pair):
+        host.pull(disk, events=40 + number)
+    if back:
+        for disk in pair:
+            host.bring_back(disk)
+        stacks = mirrored(host, host.names, replace={"SER0000": "SER0000", "SER0001": "SER0001"})
+    else:
+        stacks = mirrored(host, host.names)
+    text = refused(host, stacks, "has failed [damaged]", "no member holds the places 0, 1", "bring back the device of that pair that was lost last")
+    assert "replace:" not in text and "clear its member" not in text
+
+
+def test_new_devices_for_both_of_a_pair_that_is_gone():
+    host = built()
+    gone, new = disks(host)[:2], [host.disk("nvme8n1", serial="NEW8"), host.disk("nvme9n1", serial="NEW9")]
+    for disk in gone:
+        host.pull(disk)
+    names = [*map(host.name, new), *host.names[2:]]
+    refused(host, mirrored(host, names, replace={"SER0000": "NEW8", "SER0001": "NEW9"}), "has failed [damaged]", "0, 1")
+
+
+def test_an_array_that_the_kernel_calls_broken():
+    host = built()
+    host.change(state="broken")
+    refused(host, mirrored(host), "has failed [damaged]: it is 'broken'")
+
+
 def test_a_new_device_takes_the_place():
     host = built()
     gone, new = disks(host)[1], host.disk("nvme9n1", serial="NEW")
@@ -280,6 +312,102 @@ def test_a_member_that_comes_back_is_never_joined_by_itself(superblock, words):
     assert actions(make_plan(stacks, host.seen)) == []
 
 
+def test_empty_places_are_filled_before_a_member_that_works_is_replaced():
+    """A spare goes to a place that is empty, and the replacement would not begin."""
+    host = built()
+    first, second, third, fourth = disks(host)
+    new = [host.disk("nvme8n1", serial="NEW8"), host.disk("nvme9n1", serial="NEW9")]
+    host.pull(fourth)
+    stacks = mirrored(host, [host.names[0], host.name(new[0]), host.names[2], host.name(new[1])], replace={"SER0001": "NEW8", "SER0003": "NEW9"})
+    plan = host.build(stacks)
+    assert actions(plan) == ["partition", "mirror_add", "mirror_replace"]
+    assert plan.steps[2]["new"] == host.seen.tables[new[0]].entries[0].guid
+    assert actions(make_plan(stacks, host.seen)) == [] and first and second and third
+
+
+def test_the_only_copy_is_not_replaced_before_the_other_half_is_there():
+    host = built()
+    first, second, *_others = disks(host)
+    new = [host.disk("nvme8n1", serial="NEW8"), host.disk("nvme9n1", serial="NEW9")]
+    host.pull(first)
+    stacks = mirrored(host, [*map(host.name, new), *host.names[2:]], replace={"SER0001": "NEW8", "SER0000": "NEW9"})
+    assert actions(host.build(stacks)) == ["partition", "mirror_add", "mirror_replace"]
+    assert host.array.missing == () and second
+
+
+def test_a_member_is_not_replaced_while_another_is_filled():
+    host = built()
+    new = host.disk("nvme9n1", serial="NEW")
+    *others, last = host.array.members
+    host.change(members=(*others, last._replace(states=("spare",))))
+    stacks = mirrored(host, [host.names[0], host.name(new), *host.names[2:]], replace={"SER0001": "NEW"})
+    refused(host, stacks, "serial 'SER0001' is in use, and is replaced when all other members are in sync [degraded]: 3 of 4 are", "/proc/mdstat")
+
+
+def test_a_member_with_a_place_does_not_take_another():
+    host = built()
+    new = host.disk("nvme9n1", serial="NEW")
+    stacks = mirrored(host, [host.names[0], host.names[1], host.name(new), host.names[3]], replace={"SER0002": "SER0001"})
+    refused(host, stacks, "(SER0001) has place 1 of the array, and cannot take that of serial 'SER0002', which is place 2")
+
+
+def test_a_copy_of_the_disk_that_is_replaced():
+    """All later steps name a partition by its GUID."""
+    host = built()
+    old, new = disks(host)[1], host.disk("nvme9n1", serial="NEW")
+    host.pull(old)
+    entry = host.gone[old][2].entries[0]
+    part = host.part(new, entry.start, entry.size)
+    host.seen.tables[new] = host.gone[old][2]
+    host.seen.md_superblocks[part] = host.gone[old][3]
+    host.bring_back(old)
+    stacks = mirrored(host, [host.names[0], host.name(new), *host.names[2:]], replace={"SER0001": "NEW"})
+    refused(host, stacks, "(NEW) carries a copy of the partition table of", "[identity]")
+
+
+def test_a_whole_disk_as_a_member():
+    host = built()
+    other = host.disk("nvme9n1", serial="NEW")
+    host.change(members=(*host.array.members, host.array.members[0]._replace(devno=other, slot=-1, states=("spare",))))
+    refused(host, mirrored(host, host.names), "(NEW) is a member of the array, and is not in devices")
+
+
+def test_a_member_with_bad_blocks_is_a_warning():
+    """md counts it as in sync."""
+    host = built()
+    first, *others = host.array.members
+    host.change(members=(first._replace(bad=3), *others))
+    plan = make_plan(mirrored(host), host.seen)
+    assert actions(plan) == [] and any("(SER0000) does not hold 3 ranges of blocks" in text for text in plan.warnings)
+
+
+@pytest.mark.parametrize(("bitmap", "warned"), [("none", True), ("+8", False), ("", False)])
+def test_an_array_without_a_bitmap_is_a_warning(bitmap, warned):
+    host = built()
+    host.change(bitmap=bitmap)
+    plan = make_plan(mirrored(host), host.seen)
+    assert actions(plan) == [] and any("has no bitmap" in text for text in plan.warnings) is warned
+
+
+def test_devices_that_pair_otherwise_in_the_array():
+    """Whoever takes out one of each pair by the spec would take out both of one."""
+    host = built()
+    a, b, c, d = host.names
+    for names in ([b, a, c, d], [c, d, a, b]):
+        assert make_plan(mirrored(host, names), host.seen).warnings == make_plan(mirrored(host), host.seen).warnings
+    plan = make_plan(mirrored(host, [a, c, b, d]), host.seen)
+    assert actions(plan) == [] and any("SER0000 and SER0001, SER0002 and SER0003 hold the same" in text for text in plan.warnings)
+
+
+def test_a_drawing_has_the_pairs_of_the_array():
+    host = built()
+    first, second, third, fourth = host.array.members
+    host.change(members=(first, second._replace(slot=2), third._replace(slot=1), fourth))
+    plan = make_plan(mirrored(host), host.seen)
+    assert any("SER0000 and SER0002, SER0001 and SER0003 hold the same" in text for text in plan.warnings)
+    assert "plumbline:pgdata:0 + plumbline:pgdata:2, plumbline:pgdata:1 + plumbline:pgdata:3" in "\n".join(draw_wanted(plan.stacks[0], host.seen))
+
+
 def test_a_member_that_has_failed():
     host = built()
     first, *others = host.array.members
@@ -328,6 +456,21 @@ def test_it_grows():
     stacks = mirrored(host, grow=True)
     assert [step["action"] for step in host.build(stacks).steps] == GROWN
     assert actions(make_plan(stacks, host.seen)) == []
+
+
+@pytest.mark.parametrize(
+    ("proof", "dlfeat", "cut", "clean"),
+    [("sampled", 1, 0, False), ("full", 1, 0, True), ("full", 2, 0, False), ("full", 1, 1, False)],
+    ids=["sampled", "read", "blank is ones on one, and zeros on another", "the partitions were grown in an earlier run"],
+)
+def test_what_is_taken_in_is_made_equal_unless_it_was_read_in_this_run(proof, dlfeat, cut, clean):
+    host = built()
+    for devno in disks(host):
+        host.resize(devno, 150 * GIB)
+    host.seen.namespaces[disks(host)[0]] = {"dlfeat": dlfeat}
+    host.build(mirrored(host, grow=True), limit=cut)
+    (step,) = [step for step in make_plan(mirrored(host, grow=True, blank_proof=proof), host.seen).steps if step["action"] == "mirror_grow"]
+    assert step["assume_clean"] is clean
 
 
 @pytest.mark.parametrize("limit", range(len(GROWN)))

@@ -229,6 +229,34 @@ def test_a_host():
     assert health_result([], Known(NOW))["level"] == "ok"
 
 
+FAILING = [ATA._replace(passed=False), NVME._replace(critical_warning=8), ATA._replace(self_test_passed=False)]
+IN_MIRROR = {"sda": ("pgdata", "0123")}
+
+
+def advice(drive, names, mirrored):
+    found = health_result([(Source("/dev/sda", names), drive)], Known(NOW, mirrored=mirrored))
+    return [one["text"] for one in found["findings"] if one["failing"]]
+
+
+@pytest.mark.parametrize("drive", FAILING, ids=["says so", "read-only", "self-test"])
+def test_a_member_of_a_mirrored_stack_is_replaced_without_losing_a_copy(drive):
+    (text,) = advice(drive, ("sda",), IN_MIRROR)
+    assert "devices of the stack 'pgdata', set replace: {'0123': SERIAL OF THE NEW ONE} there" in text and "guide on mirrors" in text
+    assert "copy first" not in text
+
+
+@pytest.mark.parametrize(("names", "mirrored"), [(("sda",), {}), (("sdb",), IN_MIRROR), ((), IN_MIRROR), (("sda", "sdb"), IN_MIRROR)])
+def test_what_no_other_drive_has_is_copied_first(names, mirrored):
+    """A stripe, a member whose partner is gone, a drive behind a controller, an SSD with a namespace of its own beside the mirrored one."""
+    (text,) = advice(FAILING[0], names, mirrored)
+    assert "copy first what you need" in text and "replace:" not in text
+
+
+def test_what_is_no_failure_has_no_such_advice():
+    found = health_result([(Source("/dev/sda", ("sda",)), ATA._replace(temperature=90))], Known(NOW, mirrored=IN_MIRROR))
+    assert found["findings"] and not any("replace:" in one["text"] for one in found["findings"])
+
+
 def test_the_guide_has_every_rule():
     """Rules as the judge names them, in the first cells of the guide's table."""
     root = Path(judge.__file__).parents[4]

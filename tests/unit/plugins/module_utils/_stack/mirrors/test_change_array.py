@@ -284,6 +284,60 @@ def test_a_member_is_replaced(arrays, monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("what", ["missing", "another place"])
+def test_a_member_is_replaced_in_its_own_place(arrays, what):
+    lab = replacing()
+    arrays(lab.host)
+    if what == "missing":
+        lab.host._drop(lab.host.parts()[3])
+    else:
+        part = lab.host.parts()[4]
+        lab.host.change(members=(*lab.host.array.members[:3], MdMember(part, 3, ("in_sync",))))
+        lab.host.superblock(part, lab.step["array"], 3, 4)
+    with pytest.raises(PlumblineError, match="nothing was changed"):
+        lab.take()
+    assert lab.calls == []
+
+
+def test_a_spare_that_was_taken_for_another_member(arrays, monkeypatch):
+    """Another member fails between two commands: the kernel puts the spare into its place. What was to be replaced stays as it is."""
+    lab = replacing()
+    arrays(lab.host)
+    new = lab.host.parts()[4]
+    monkeypatch.setattr(change_array, "wait_for_sync", lambda name, devno="": lab.host._join(new, 3))
+    with pytest.raises(PlumblineError, match=r"has got place 3 of the array .* and not place 1 of /dev/nvme1n1p1"):
+        lab.take()
+    assert not any("--remove" in call or "--zero-superblock" in call for call in lab.calls)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_member_that_was_filled_but_for_bad_blocks(arrays, monkeypatch, gone):
+    """The old one may be the only one that has them: its superblock is kept."""
+    lab = replacing(gone=gone)
+    arrays(lab.host)
+    new = lab.host.parts()[-1]
+
+    def ended(name, devno=""):
+        lab.host._join(new, 1)
+        lab.host.change(members=tuple(member._replace(bad=2 if member.devno == new else 0) for member in lab.host.array.members))
+
+    monkeypatch.setattr(change_array, "wait_for_sync", ended)
+    with pytest.raises(PlumblineError, match=r"was filled, but for 2 ranges that could not be read .* nothing was erased"):
+        lab.take()
+    assert not any("--remove" in call or "--zero-superblock" in call for call in lab.calls)
+
+
+def test_a_partition_on_another_disk_than_the_planned_one(arrays):
+    """udev leads to a copy: it has the same GUIDs."""
+    lab = replacing()
+    arrays(lab.host)
+    parts = lab.host.parts()
+    lab.host.seen.led_to[BY_GUID + lab.step["old"].lower()] = parts[0]
+    with pytest.raises(PlumblineError, match=r"one disk is a copy of the other; .*nothing was changed"):
+        lab.take()
+    assert lab.calls == []
+
+
 def test_what_is_replaced_is_a_member(arrays):
     lab = replacing()
     arrays(lab.host)
@@ -291,6 +345,17 @@ def test_what_is_replaced_is_a_member(arrays):
     lab.host._drop(old)
     lab.host.seen.md_superblocks[old] = lab.host.seen.md_superblocks[old]._replace(events=99)
     with pytest.raises(PlumblineError, match="nor an older one"):
+        lab.take()
+    assert lab.calls == []
+
+
+def test_nothing_is_added_to_an_array_that_has_lost_a_pair(arrays):
+    """--zero-superblock would take away what mdadm --add goes by when it refuses this."""
+    lab = replacing(gone=True, replace={"SER0001": "SER0001"}, back={})
+    arrays(lab.host)
+    lab.codes = {"--re-add": 1}
+    lab.host.change(members=tuple(member for member in lab.host.array.members if member.slot > 1))
+    with pytest.raises(PlumblineError, match=r"has failed .*no member holds the places 0, 1; nothing was changed"):
         lab.take()
     assert lab.calls == []
 
