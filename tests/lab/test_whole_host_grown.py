@@ -74,7 +74,7 @@ def test_a_mirror(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> 
         watch.must_be("provision", "mirrored")
         provision(spec)
         watch.must_be_nothing("a second run of a mirrored stack")
-        other = {**spec, "devices": [disk.by_id for disk in [disks[4], *disks[1:4]]], "replace": {disks[0].by_id: disks[4].by_id}}
+        other = {**spec, "devices": [disk.by_id for disk in [disks[4], *disks[1:4]]], "replace": {disks[0].serial: disks[4].serial}}
         provision(other)
         watch.must_be("provision", "replaced")
         provision(other)
