@@ -16,6 +16,7 @@ for place in (HERE, HERE.parents[1] / "molecule" / "lab", HERE.parents[1] / "pla
         sys.path.insert(0, str(place))
 
 from labkit.bench import Bench, Disk
+from labkit.databases import Waits
 from labkit.harness import Harness
 from plumblab.paths import Paths
 
@@ -92,3 +93,11 @@ def declared(request: pytest.FixtureRequest, bench: Bench) -> Iterator[dict[str,
     """The disks of DISKS as the file declares them, for tests that make some larger: those are others after that."""
     yield bench.replace(request.module.DISKS)
     bench.clean()
+
+
+@pytest.fixture
+def waits() -> Iterator[Waits]:
+    """What a database waits for in this test, printed at its end."""
+    rows = Waits()
+    yield rows
+    print(f"\n\n{rows}")

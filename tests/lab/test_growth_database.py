@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,13 +14,6 @@ from labkit.specs import said
 
 MOUNT = "/var/lib/pldata"
 DISKS = [{"name": f"grow{number}", "bus": "scsi", "size": "384MiB", "serial": f"GROWDB{number}", "physical_block_size": 4096} for number in range(4)]
-
-
-@pytest.fixture
-def waits() -> Iterator[Waits]:
-    rows = Waits()
-    yield rows
-    print(f"\n\n{rows}")
 
 
 def spec_of(disks: list[Disk], unit: str, size: str, **more: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,13 +16,6 @@ from test_mirror import AT, spec_of
 
 MOUNT = "/var/lib/pldata"
 DISKS = [{"name": f"mdb{number}", "bus": "nvme", "size": "384MiB", "serial": f"MIRDB{number}"} for number in range(9)]
-
-
-@pytest.fixture
-def waits() -> Iterator[Waits]:
-    rows = Waits()
-    yield rows
-    print(f"\n\n{rows}")
 
 
 class Mirror:

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,8 +20,7 @@ BOTH = [{"name": "data", "size": "60%", "mount": "/pl/data", "filesystem": "xfs"
 ONE = [{"name": "data", "size": "80%", "mount": "/pl/data"}]
 
 
-@contextmanager
-def watched(harness: Harness, disks: Sequence[Disk], spec: dict[str, Any]) -> Iterator[Watch]:
+def watched(harness: Harness, disks: Sequence[Disk], spec: dict[str, Any]) -> Watch:
     """The host as it is now; these disks carry the stack, or are to carry it."""
     mounts = [volume["mount"] for volume in spec["volumes"]]
     names = {
@@ -35,7 +33,7 @@ def watched(harness: Harness, disks: Sequence[Disk], spec: dict[str, Any]) -> It
     }
     watch = Watch(harness, names)
     watch.look()
-    yield watch
+    return watch
 
 
 def provision(*stacks: dict[str, Any]) -> None:
@@ -52,14 +50,14 @@ def test_a_stack_that_grows(bench: Bench, harness: Harness, declared: dict[str, 
     for disk in disks:
         bench.resize(disk, 768 * MIB)
     harness.must("udevadm settle")
-    with watched(harness, disks, spec) as watch:
-        provision(spec)
-        watch.must_be_nothing("a run that may not grow anything")
-        grown = {**spec, "grow": True}
-        provision(grown)
-        watch.must_be("provision", "grown")
-        provision(grown)
-        watch.must_be_nothing("a second run of a stack that has grown")
+    watch = watched(harness, disks, spec)
+    provision(spec)
+    watch.must_be_nothing("a run that may not grow anything")
+    grown = {**spec, "grow": True}
+    provision(grown)
+    watch.must_be("provision", "grown")
+    provision(grown)
+    watch.must_be_nothing("a second run of a stack that has grown")
     bench.clean()
 
 
@@ -69,14 +67,14 @@ def test_a_mirror(bench: Bench, harness: Harness, declared: dict[str, Disk]) -> 
     disks = [declared[f"mir{number}"] for number in range(5)]
     spec = {**stack(disks[:4]), "volumes": ONE, "mirror": True}
     harness.must("systemctl disable --quiet --now fstrim.timer")
-    with watched(harness, disks, spec) as watch:
-        provision(spec)
-        watch.must_be("provision", "mirrored")
-        provision(spec)
-        watch.must_be_nothing("a second run of a mirrored stack")
-        other = {**spec, "devices": [disk.by_id for disk in [disks[4], *disks[1:4]]], "replace": {disks[0].serial: disks[4].serial}}
-        provision(other)
-        watch.must_be("provision", "replaced")
-        provision(other)
-        watch.must_be_nothing("a second run of a stack whose member was replaced")
+    watch = watched(harness, disks, spec)
+    provision(spec)
+    watch.must_be("provision", "mirrored")
+    provision(spec)
+    watch.must_be_nothing("a second run of a mirrored stack")
+    other = {**spec, "devices": [disk.by_id for disk in [disks[4], *disks[1:4]]], "replace": {disks[0].serial: disks[4].serial}}
+    provision(other)
+    watch.must_be("provision", "replaced")
+    provision(other)
+    watch.must_be_nothing("a second run of a stack whose member was replaced")
     bench.clean()
