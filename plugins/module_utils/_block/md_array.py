@@ -25,6 +25,7 @@ _TIME_BITS = (1 << 40) - 1
 class MdMember(NamedTuple):
     """A member of an array that is there. *slot*: its place, -1 for none; *states*: the words of dev-NAME/state; *bad*: ranges of blocks that it does not hold.
 
+    *devno* is empty where the device has gone, and md has not been told.
     A copy goes on where its source cannot be read, and notes such a range of the member that is filled; that is in sync then (md(4), BAD BLOCK LIST).
     """
 
@@ -35,7 +36,7 @@ class MdMember(NamedTuple):
 
     @property
     def in_sync(self) -> bool:
-        return self.slot >= 0 and "in_sync" in self.states and "faulty" not in self.states
+        return bool(self.devno) and self.slot >= 0 and "in_sync" in self.states and "faulty" not in self.states
 
     @property
     def faulty(self) -> bool:

@@ -69,8 +69,8 @@ def read_md_arrays() -> List[MdArray]:
         at = "%s/%s/md" % (_BASE, name)
         members = []
         for entry in sorted(os.listdir(at)):
-            devno = read_text("%s/%s/block/dev" % (at, entry)) if entry.startswith("dev-") else ""
-            if devno:
+            if entry.startswith("dev-"):
+                devno = read_text("%s/%s/block/dev" % (at, entry))  # the link of a device that has gone leads nowhere
                 slot, states = read_text("%s/%s/slot" % (at, entry)), read_text("%s/%s/state" % (at, entry))
                 bad = sum(len(read_text("%s/%s/%s" % (at, entry, file)).splitlines()) for file in _BAD_BLOCKS)
                 members.append(MdMember(devno, int(slot) if slot.isdigit() else -1, tuple(word for word in states.replace(",", " ").split()), bad))

@@ -39,7 +39,7 @@ def _carriers(seen: Observation, parts: Set[str]) -> Set[str]:
     """What PVs can be on: these partitions, and in their place an array that has no members but those among them."""
     arrays = [array for array in seen.md_arrays if array.runs and {member.devno for member in array.members} & parts]
     inside = {member.devno for array in arrays for member in array.members}
-    return (parts - inside) | {array.devno for array in arrays if {member.devno for member in array.members} <= parts}
+    return (parts - inside) | {array.devno for array in arrays if {member.devno for member in array.members if member.devno} <= parts}
 
 
 def grow_pvs(run: Runner, seen: Observation, step: Mapping[str, Any], look: Look, check: bool) -> None:
