@@ -319,7 +319,7 @@ def test_an_mkfs_that_was_cut_off(bench: Bench, harness: Harness, legs: list[Dis
 @pytest.mark.long(minutes=8)
 def test_an_mkfs_that_is_killed_at_each_of_its_writes(bench: Bench, harness: Harness, legs: list[Disk], figure: Callable[..., None]) -> None:
     """Carried on by the record of the host, or refused as damaged. Without that record it is another's: nothing but a blank volume is taken."""
-    spec, record = spec_of(legs, "320MiB"), "/var/lib/plumbline/making.json"
+    spec, record = spec_of(legs, "328MiB"), "/var/lib/plumbline/making.json"
     harness.apply(harness.module("stack_plan", {**spec, "through": "striped_lvm"})["steps"])
     (step,) = [step for step in next_plan(harness, spec)["steps"] if step["action"] == "filesystem"]
     trace, make = "strace -f -qq -e trace=pwrite64", f"mkfs.xfs -q -f {step['options']} {DEVICE}"
