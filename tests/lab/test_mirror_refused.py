@@ -9,7 +9,9 @@ from labkit.harness import Harness, HarnessError
 from labkit.specs import assert_error, said
 from labkit.standing import actions, carried_out, contents, fill
 from test_mirror import ALL, AT, MD, by_others, lose, nothing_written, spec_of
+from test_unreadable import fail, heal
 
+CHUNK = 128  # sectors
 DISKS = [{"name": f"mir{number}", "bus": "nvme", "size": "192MiB", "serial": f"MIR{number}"} for number in range(7)]
 
 
@@ -56,6 +58,8 @@ def test_both_of_a_pair_are_gone(bench: Bench, harness: Harness, mirrors: list[D
         for replace in ({"MIR1": "MIR1"}, {"MIR0": "MIR4"}):
             devices = four if "MIR1" in replace else [spare, *four[1:]]
             assert_error(harness.module("stack_plan", spec_of(devices, replace=replace)), "[damaged]")
+        (told,) = [disk for disk in late["steps"][0]["disks"] if disk["device"] == last.path]
+        told.update(device=four[1].path, diskseq=int(harness.must(f"cat /sys/block/{four[1].kernel}/diskseq")))
         with pytest.raises(HarnessError, match=r"has failed \[damaged\].* nothing was changed"):
             harness.apply(late["steps"])
     bench.power_cut()
@@ -96,34 +100,65 @@ def test_a_member_is_replaced_while_a_place_is_empty(bench: Bench, harness: Harn
     bench.clean()
 
 
-@pytest.mark.long(minutes=2)
-def test_what_neither_copy_has(bench: Bench, harness: Harness, mirrors: list[Disk]) -> None:
-    """Blocks that no member can give are noted by md on the new one. The old one is kept, since it may have what a rescue can read."""
+@pytest.mark.long(minutes=5)
+def test_what_is_known_to_be_on_neither_copy(bench: Bench, harness: Harness, mirrors: list[Disk]) -> None:
+    """md ends the copy there. Both old members stay; when the blocks have been written again, the same spec ends the replacement."""
     four, new = mirrors[:4], mirrors[4]
     spec = spec_of(four)
     assert carried_out(harness, spec) == ALL
     before = fill(harness, "/pl/data")
-    behind = int(harness.must(f"cat {AT}/component_size")) * 2 + 2048 - 256  # at the end of the array, where no volume is
+    sectors = int(harness.must(f"cat {AT}/component_size")) * 2
+    behind = sectors // CHUNK * CHUNK - CHUNK  # of the last chunk of each member, where no volume is
     for disk in four[2:]:
-        harness.must(f"echo '{behind} 8' > {AT}/dev-{disk.part().rsplit('/', 1)[-1]}/bad_blocks")
+        harness.must(f"echo '{behind + 2048} 8' > {AT}/dev-{disk.part().rsplit('/', 1)[-1]}/bad_blocks")
     result = harness.module("stack_plan", spec)
     assert not result["failed"] and sum("does not hold 1 ranges of blocks" in one for one in result["warnings"]) == 2, result
-    replacing = spec_of([*four[:2], new, four[3]], replace={"MIR2": "MIR4"})
+    members = [*four[:2], new, four[3]]
+    replacing = spec_of(members, replace={"MIR2": "MIR4"})
     plan = harness.module("stack_plan", replacing)
     assert [step["action"] for step in plan["steps"]] == ["partition", "mirror_replace"], said(plan)
-    with pytest.raises(HarnessError, match=r"was filled, but for 1 ranges that could not be read \[degraded\]"):
+    with pytest.raises(HarnessError, match=r"is not filled: .* \[degraded\]; nothing was taken out; .* noted 2 ranges .* write these blocks again"):
         harness.apply(plan["steps"])
-    print(harness.must(f"cat /proc/mdstat; mdadm --examine-badblocks {new.part()}; mdadm --examine {four[2].part()}"))
-    assert "Array UUID" in harness.must(f"mdadm --examine {four[2].part()}")
-    plan = harness.module("stack_plan", replacing)
-    with pytest.raises(HarnessError, match=r"was filled, but for 1 ranges"):  # until somebody has decided
-        harness.apply(plan["steps"])
-    harness.must(f"mdadm -q --manage /dev/{MD} --remove {four[2].part()} || true; mdadm -q --zero-superblock {four[2].part()}")
-    result = harness.module("stack_plan", replacing)
-    assert (result["failed"], result["steps"]) == (False, []), said(result)
-    assert sum("does not hold 1 ranges of blocks" in one for one in result["warnings"]) == 2, result["warnings"]
+    assert "Working Devices : 5" in harness.must(f"mdadm --detail /dev/{MD}")
+    assert contents(harness, "/pl/data") == before
+    harness.must(f"dd if=/dev/zero of=/dev/{MD} bs=512 seek={behind * 2 + CHUNK} count={CHUNK} oflag=direct conv=notrunc,fsync status=none; sleep 1")
+    assert carried_out(harness, replacing) == ["mirror_replace"]
+    by_others(harness, members)
     assert contents(harness, "/pl/data") == before
     bench.clean()
+
+
+@pytest.mark.long(minutes=3)
+def test_what_can_be_read_of_neither_copy(bench: Bench, harness: Harness) -> None:
+    """Found as it is copied: md notes it of the new one, and goes on. The old one stays, since a rescue may read there what md could not."""
+    with bench.scsi_debug(5) as disks:
+        serials = [harness.must(f"udevadm info -q property --property=ID_SCSI_SERIAL --value {disk.path}").strip() for disk in disks]
+        four, new = disks[:4], disks[4]
+        assert carried_out(harness, spec_of(four, [{"name": "data", "size": "60%", "mount": "/pl/data"}]))[:2] == ALL[:2]
+        before = fill(harness, "/pl/data")
+        members = [*four[:2], new, four[3]]
+        replacing = spec_of(members, [{"name": "data", "size": "60%", "mount": "/pl/data"}], replace={serials[2]: serials[4]})
+        plan = harness.module("stack_plan", replacing)
+        assert [step["action"] for step in plan["steps"]] == ["partition", "mirror_replace"], said(plan)
+        harness.apply(plan["steps"][:1])
+        behind = int(harness.must(f"cat {AT}/component_size")) * 2 - 256 + 2048 + 2048  # no volume is there
+        fail(harness, behind)
+        try:
+            with pytest.raises(HarnessError, match=r"was filled, but for \d+ ranges that could not be read \[degraded\].* nothing was erased"):
+                harness.apply(plan["steps"][1:])
+        finally:
+            heal(harness)
+            print(harness.must(f"cat /proc/mdstat; mdadm --examine-badblocks {new.part()}; dmesg | tail -20"))
+        assert "Array UUID" in harness.must(f"mdadm --examine {four[2].part()}")
+        assert contents(harness, "/pl/data") == before
+        with pytest.raises(HarnessError, match=r"was filled, but for \d+ ranges"):  # until somebody has decided
+            harness.apply(harness.module("stack_plan", replacing)["steps"])
+        harness.must(f"mdadm -q --manage /dev/{MD} --remove {four[2].part()} || true; mdadm -q --zero-superblock {four[2].part()}")
+        result = harness.module("stack_plan", replacing)
+        assert (result["failed"], result["steps"]) == (False, []), said(result)
+        assert any("ranges of blocks that could not be read" in one for one in result["warnings"]), result["warnings"]
+        assert contents(harness, "/pl/data") == before
+        bench.clean(*disks)
 
 
 @pytest.mark.long(minutes=2)

@@ -22,6 +22,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes impor
 
 Look = Callable[[], Observation]
 BITMAP_CHUNK = "64M"  # smaller ones cost commits more, see the guide on mirrors
+_ACTION = "/sys/class/block/%s/md/sync_action"
 _SETTLE_SECONDS = 30
 _APPEARS = 30  # seconds
 _PAUSE = 0.5
@@ -141,10 +142,14 @@ def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
     """A blank partition, or a member that was away, takes the place of one that is gone. Waits until it holds what it should."""
     array, new = _running(seen, step), member_node(seen, step, step["new"])
     inside = _member(array, new.devno)
-    if not inside or inside.faulty:
-        _check_new(seen, step, array, new)
+    again = inside is not None and _waits(array, inside)
+    if not inside or inside.faulty or again:
+        if not again:
+            _check_new(seen, step, array, new)
         if check:
             return
+        if again:
+            _take_back(run, seen, array, new)
         _drop_lost(run, seen, array)
         _join(run, seen, step, array, new)
     elif check:
@@ -189,14 +194,17 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
     """A new member is filled beside the old one, which goes then. What an earlier run has done of it is not done again."""
     array, new, old = _running(seen, step), member_node(seen, step, step["new"]), member_node(seen, step, step["old"])
     inside, beside = _member(array, new.devno), _member(array, old.devno)
+    again = inside is not None and _waits(array, inside)
     if not inside:
         _check_new(seen, step, array, new)
     _check_old(seen, step, array, old, beside)
-    _check_place(array, new, old, inside, beside)
+    _check_place(array, new, old, None if again else inside, beside)
     if check:
         return
     at = "/dev/" + array.name
-    if not inside:
+    if again:
+        _take_back(run, seen, array, new)
+    if not inside or again:
         _mdadm(run, seen, ["--manage", at, "--add-spare", new.path], "%s could not be added to the array %s" % (new.path, at))
     if beside and beside.in_sync and "want_replacement" not in beside.states and not (inside and inside.in_sync):
         argv = ["--manage", at, "--replace", old.path, "--with", new.path]
@@ -216,6 +224,16 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
     _settle(run)
     _read_back(look(), step, len(array.missing))
     must_succeed(cleared, "%s was replaced, and its member superblock could not be cleared; take it out before the next boot" % old.path)
+
+
+def _waits(array: MdArray, inside: MdMember) -> bool:
+    """Whether a member has no place, and the array fills none: md does not try a copy again that it has interrupted, until a member comes anew."""
+    return inside.slot < 0 and not inside.faulty and read_text(_ACTION % array.name) == "idle"
+
+
+def _take_back(run: Runner, seen: Observation, array: MdArray, new: Node) -> None:
+    """Take a spare out of the array, so that it can come anew. It holds nothing."""
+    _mdadm(run, seen, ["--manage", "/dev/" + array.name, "--remove", new.path], "%s could not be taken out of the array /dev/%s" % (new.path, array.name))
 
 
 def _check_filled(name: str, new: Node) -> None:
@@ -253,7 +271,7 @@ def grow_array(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
     """mdadm --grow --size: the array takes in what its partitions have more. These were proven blank as they grew."""
     array, wanted = _running(seen, step), step["component_bytes"]
     short = [node.path for node in (member_node(seen, step, guid) for guid in step["members"]) if node.size < step["data_offset_bytes"] + wanted]
-    action = read_text("/sys/class/block/%s/md/sync_action" % array.name)
+    action = read_text(_ACTION % array.name)
     if array.missing or action in SYNCING or short or array.component > wanted:
         text = "the array /dev/%s is not grown: %d of its members are not in sync, it is at '%s', too short are: %s; nothing was changed; run again [degraded]"
         raise PlumblineError(text % (array.name, len(array.missing), action, ", ".join(short) or "none"))
@@ -273,7 +291,7 @@ def wait_for_sync(name: str, devno: str = "") -> None:
     """Until the array is at nothing, and the member *devno* holds what it should. The kernel goes on by itself whatever becomes of who waits."""
     idle = waits = 0
     while idle < 2:  # between two actions it is idle for a moment
-        array, action = _named(name), read_text("/sys/class/block/%s/md/sync_action" % name)
+        array, action = _named(name), read_text(_ACTION % name)
         member = _member(array, devno) if devno else None
         if devno and (member is None or member.faulty):
             raise PlumblineError("the new member of /dev/%s failed while it was filled [degraded]; look at the kernel's log" % name)
@@ -281,8 +299,16 @@ def wait_for_sync(name: str, devno: str = "") -> None:
         busy = copies or (member is not None and not member.in_sync)
         idle, waits = (0 if busy else idle + 1), (waits + 1 if busy and not copies else 0)
         if waits > _MOST_WAITS:
-            raise PlumblineError("the new member of /dev/%s is not filled: the array is at '%s' [degraded]; look at mdadm --detail" % (name, action))
+            text = "the new member of /dev/%s is not filled: the array is at '%s' [degraded]; nothing was taken out; look at mdadm --detail"
+            raise PlumblineError((text + " and the kernel's log%s") % (name, action, _known_bad(array)))
         time.sleep(_PAUSE)
+
+
+def _known_bad(array: MdArray) -> str:
+    """What to do where members have noted blocks that cannot be read: md interrupts a copy at one that no member holds."""
+    ranges = sum(member.bad for member in array.members)
+    text = "; its members have noted %d ranges of blocks that they do not hold (mdadm --examine-badblocks of each), and md ends a copy at one that none holds"
+    return text % ranges + ": write these blocks again, from a replica or a backup, and run again" if ranges else ""
 
 
 def _settle(run: Runner) -> None:

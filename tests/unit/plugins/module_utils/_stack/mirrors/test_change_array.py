@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_GUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import FAULTY, MdMember
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import FAULTY, SPARE, MdMember
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mirrors import change_array
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes.standing_disks import check_standing
@@ -56,12 +56,15 @@ WAIT = change_array.wait_for_sync
         ([("recover", ("spare",)), ("idle", ("faulty",))], "failed while it was filled"),
         ([("idle", ("spare",))] * 300, "is not filled: the array is at 'idle'"),
         ([("recover", ("spare",)), ("idle", None)], "failed while it was filled"),
+        ([("recover", ("spare",))] + [("idle", ("spare",))] * 300, r"is not filled: .* noted 6 ranges of blocks .* write these blocks again"),
     ],
-    ids=["filled", "failed", "never begun", "gone"],
+    ids=["filled", "failed", "never begun", "gone", "interrupted"],
 )
 def test_waiting_for_a_member(monkeypatch, seen, words):
     host = MirrorHost(4)
     host.build(spec(host, mirror=True))
+    if "noted" in words:
+        host.change(members=tuple(member._replace(bad=2) for member in host.array.members))
     states, now, part = iter(seen), [("idle", None)], host.parts()[0]
 
     def read(_path):
@@ -282,6 +285,62 @@ def test_a_member_is_replaced(arrays, monkeypatch):
         [*at, "--remove", "/dev/nvme1n1p1"],
         ["--zero-superblock", "/dev/nvme1n1p1"],
     ]
+
+
+def spare_in(lab):
+    """The new device is in the array and has no place: an earlier run added it, and md has filled nothing, or has ended that."""
+    new = lab.host.parts()[-1]
+    lab.host.superblock(new, lab.step["array"], SPARE, 40)
+    lab.host.set_events(40)
+    lab.host.change(members=(*lab.host.array.members, MdMember(new, -1, ("spare",))))
+    return new
+
+
+def filled_in(lab, monkeypatch, new):
+    """While it is waited for, the new device gets the second place."""
+
+    def ended(name, devno=""):
+        lab.host._drop(new)
+        lab.host._join(new, 1)
+
+    monkeypatch.setattr(change_array, "wait_for_sync", ended)
+    monkeypatch.setattr(lab, "look", lambda: lab.host.seen)
+
+
+def test_a_copy_that_was_ended_begins_anew_with_the_spare(arrays, monkeypatch):
+    """md does not try it again before a member comes anew, bind_rdev_to_array()."""
+    lab = replacing()
+    arrays(lab.host)
+    filled_in(lab, monkeypatch, spare_in(lab))
+    assert lab.take(check=True) == []
+    assert [call.split()[3:5] for call in lab.take()[:3]] == [
+        ["--remove", "/dev/nvme4n1p1"],
+        ["--add-spare", "/dev/nvme4n1p1"],
+        ["--replace", "/dev/nvme1n1p1"],
+    ]
+    lab = replacing(gone=True)
+    arrays(lab.host)
+    filled_in(lab, monkeypatch, spare_in(lab))
+    assert lab.take(check=True) == []
+    assert [call.split()[3:5] for call in lab.take()[:2]] == [["--remove", "/dev/nvme4n1p1"], ["--re-add", "/dev/nvme4n1p1"]]
+
+
+def test_a_spare_does_not_come_anew_while_another_place_is_empty(arrays):
+    lab = replacing()
+    arrays(lab.host)
+    spare_in(lab)
+    lab.host._drop(lab.host.parts()[3])
+    with pytest.raises(PlumblineError, match="is not replaced: 1 of 4 members"):
+        lab.take()
+    assert lab.calls == []
+
+
+def test_a_spare_is_left_alone_while_the_array_fills(arrays, monkeypatch):
+    lab = replacing()
+    arrays(lab.host)
+    filled_in(lab, monkeypatch, spare_in(lab))
+    monkeypatch.setattr(change_array, "read_text", lambda path: "recover")
+    assert "--remove" not in lab.take()[0] and not any("--add-spare" in call for call in lab.calls)
 
 
 @pytest.mark.parametrize("what", ["missing", "another place"])
