@@ -254,13 +254,17 @@ def test_what_lost_its_head_is_refused(bench: Bench, harness: Harness, legs: lis
 @pytest.mark.long(minutes=1)
 @pytest.mark.parametrize("lost", [4 << 10, 64 << 10])
 def test_what_lost_its_head_with_a_log_to_be_replayed(harness: Harness, legs: list[Disk], lost: int) -> None:
-    """As a crash leaves it: neither the repair nor the mount begins, as the guide's table has it."""
+    """As a crash leaves it, by the guide's table: the repair does not begin. xfsprogs 6.13 writes a superblock first, and a mount replays the log then."""
     spec = spec_of(legs)
     harness.build(spec["stacks"])
     harness.must(f"for i in $(seq 200); do echo $i > {DATA}/$i; done; sync; xfs_io -x -c 'shutdown -f' {DATA}; umount {DATA}")
     harness.must(f"dd if=/dev/zero of={DEVICE} bs=512 count={lost // 512} conv=notrunc,fsync oflag=direct status=none; udevadm settle")
     assert harness.run(f"xfs_repair {DEVICE}", timeout=120)[0] == 2
-    assert harness.run(f"mount {DEVICE} {DATA}")[0] == 32
+    major, minor = harness.must("mkfs.xfs -V").split()[-1].split(".")[:2]
+    comes_back = lost == 4 << 10 and (int(major), int(minor)) >= (6, 13)
+    assert harness.run(f"mount {DEVICE} {DATA}")[0] == (0 if comes_back else 32)
+    if comes_back:
+        harness.must(f"for i in $(seq 200); do test $(cat {DATA}/$i) = $i; done; umount {DATA}; xfs_repair -n {DEVICE}")
 
 
 def test_an_empty_one_whose_ends_are_gone_is_not_blank(bench: Bench, harness: Harness, legs: list[Disk]) -> None:
