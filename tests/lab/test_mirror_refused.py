@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import re
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from labkit.bench import Bench, Disk
 from labkit.harness import Harness, HarnessError
@@ -63,10 +66,20 @@ def test_both_of_a_pair_are_gone(bench: Bench, harness: Harness, mirrors: list[D
         with pytest.raises(HarnessError, match=r"has failed \[damaged\].* nothing was changed"):
             harness.apply(late["steps"])
     bench.power_cut()
-    harness.must("until findmnt /pl/data; do sleep 0.5; done", timeout=200)
-    assert contents(harness, "/pl/data", "/pl/wal") == before
+    harness.must("sleep 50; udevadm settle", timeout=200)
     disks = [bench.disks[disk.name] for disk in four[1:]]
-    assert carried_out(harness, spec_of([bench.disks[spare.name], *disks], replace={"MIR0": "MIR4"})) == ["mirror_add"]
+    renewed = spec_of([bench.disks[spare.name], *disks], replace={"MIR0": "MIR4"})
+    for asked in (spec, renewed):
+        with nothing_written(bench, *disks):
+            result = harness.module("stack_plan", asked)
+        assert_error(result, "(MIR1) has ", "and no other that is missing", "mdadm --assemble --force")
+        (commands,) = set(re.findall(r"starts by (mdadm [^;]*);", said(result)))
+        assert four[0].serial not in commands and all(disk.part() in commands for disk in disks)
+    print(commands)
+    harness.must(commands.replace(", and then ", "; ") + "; udevadm settle")
+    harness.must("until findmnt /pl/data && findmnt /pl/wal; do systemctl start pl-data.mount pl-wal.mount; sleep 0.5; done", timeout=100)
+    assert contents(harness, "/pl/data", "/pl/wal") == before
+    assert carried_out(harness, renewed) == ["mirror_add"]
     by_others(harness, [bench.disks[spare.name], *disks])
     assert contents(harness, "/pl/data", "/pl/wal") == before
     bench.clean()
@@ -141,14 +154,17 @@ def test_what_can_be_read_of_neither_copy(bench: Bench, harness: Harness) -> Non
         plan = harness.module("stack_plan", replacing)
         assert [step["action"] for step in plan["steps"]] == ["partition", "mirror_replace"], said(plan)
         harness.apply(plan["steps"][:1])
-        behind = int(harness.must(f"cat {AT}/component_size")) * 2 - 256 + 2048 + 2048  # no volume is there
-        fail(harness, behind)
-        try:
+        sectors = int(harness.must(f"cat {AT}/component_size")) * 2
+        harness.must(f"echo 100 > {AT}/sync_speed_min; echo 100 > {AT}/sync_speed_max")
+        with ThreadPoolExecutor(1) as pool:
+            run = pool.submit(harness.apply, plan["steps"][1:])
+            bench.wait(f"grep -q recover {AT}/sync_action", 120)
+            fail(harness, 2048 + 2048 + sectors * 4 // 5 // 8 * 8)  # no volume is there
+            harness.must(f"echo system > {AT}/sync_speed_min; echo system > {AT}/sync_speed_max")
             with pytest.raises(HarnessError, match=r"was filled, but for \d+ ranges that could not be read \[degraded\].* nothing was erased"):
-                harness.apply(plan["steps"][1:])
-        finally:
-            heal(harness)
-            print(harness.must(f"cat /proc/mdstat; mdadm --examine-badblocks {new.part()}; dmesg | tail -20"))
+                run.result(300)
+        heal(harness)
+        print(harness.must(f"cat /proc/mdstat; mdadm --examine-badblocks {new.part()}; dmesg | tail -20"))
         assert "Array UUID" in harness.must(f"mdadm --examine {four[2].part()}")
         assert contents(harness, "/pl/data") == before
         with pytest.raises(HarnessError, match=r"was filled, but for \d+ ranges"):  # until somebody has decided

@@ -31,6 +31,10 @@ from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.volumes import 
 
 _BEFORE_BOOT = "before the next boot take the failed SSD out, or clear its member superblock: at a boot at which it alone is there it may be started as it was"
 _COMES_BACK = "bring that device back, and boot"
+_FORCED = (
+    "; the newest know %s to be the last that had its pair's data, and no other that is missing: as after a crash, the array starts by mdadm %s%s"
+    "; check its filesystems before the database starts (e2fsck -f, xfs_repair -n)"
+)
 
 
 def plan_mirror(plan: StackPlan, seen: Observation) -> None:
@@ -61,8 +65,9 @@ def judge_missing(plan: StackPlan, seen: Observation) -> None:
         text = "it runs without device %s [degraded]; growth waits; %s; if it is back, run again; else name another in its place in devices, with replace: %s"
         plan.refuse(text, names, _BEFORE_BOOT, "{SERIAL OF THE OLD ONE: SERIAL OF THE NEW ONE}")
     elif members:
-        text = "device %s is not there, and the array does not run without it [stale]: %s; what is older is never started as the truth: %s"
-        plan.refuse(text, names, _events(seen, members), _COMES_BACK)
+        begin = _last_copies(plan, seen, members)
+        text = "device %s is not there, and the array does not run without it [stale]: %s%s"
+        plan.refuse(text, names, _events(seen, members), begin or "; what is older is never started as the truth: " + _COMES_BACK)
     else:
         for device in plan.missing:
             refuse_absent(plan, seen, device.path)
@@ -72,7 +77,8 @@ def _refuse_failed(plan: StackPlan, array: MdArray) -> bool:
     """Whether both of a pair are gone. What is added to such an array is filled with nothing, and an older member may be the only one that has the data."""
     if array.failed:
         text = "its array /dev/%s has failed [damaged]: it is '%s', and no member holds the places %s; nothing is added to it: write nothing"
-        text += ", bring back the device of that pair that was lost last, with its data, and boot; if that is in vain, a replica or a backup has the data"
+        text += ", bring back the device of that pair that was lost last, with its data, boot, and run again: the run says how the array starts"
+        text += "; if that is in vain, a replica or a backup has the data"
         plan.refuse(text, array.name, array.state, ", ".join(map(str, array.lost)) or "that it cannot reach")
     return array.failed
 
@@ -90,6 +96,27 @@ def _events(seen: Observation, members: dict[str, MdSuperblock]) -> str:
     return ", ".join("%s has %d events" % (name_device(seen, seen.nodes[devno].parent), member.events) for devno, member in members.items())
 
 
+def _last_copies(plan: StackPlan, seen: Observation, members: dict[str, MdSuperblock]) -> str:
+    """How an array starts that had lost both of a pair, when the one that was lost last is back: it is older than the others, and nothing is newer.
+
+    The newest members know who held data last: md takes the last of a pair out of no superblock. Empty where it is not so, or not all of these are there.
+    """
+    newest = max(members.values(), key=lambda one: one.events)
+    filled = {slot for slot in range(newest.disks) if slot not in newest.absent}
+    holders = {one.role: devno for devno, one in members.items() if one.role in filled and one.uuid == newest.uuid}
+    older = {slot for slot, devno in holders.items() if members[devno].events < newest.events}
+    of_pairs = [{members[holders[slot]].events for slot in holders if slot // 2 == pair} for pair in range(newest.disks // 2)]
+    apart = any(set(members[holders[slot]].absent) - set(newest.absent) for slot in older)
+    twice = len({one.role for one in members.values()}) < len(members)
+    if set(holders) != filled or not older or apart or twice or any(len(events) != 1 for events in of_pairs):
+        return ""
+    array = next((found for found in map(seen.array_over, members) if found), None)
+    last = ", ".join(name_device(seen, seen.nodes[holders[slot]].parent) for slot in sorted(older))
+    parts = " ".join(seen.nodes[holders[slot]].path for slot in sorted(holders))
+    stop = "--stop /dev/%s, and then mdadm " % array.name if array else ""
+    return _FORCED % (last, stop, "--assemble --force /dev/md/%s %s" % (plan.spec.name, parts))
+
+
 # --- an array that is still to be made -------------------------------------------------------------
 
 
@@ -103,8 +130,9 @@ def _plan_new(plan: StackPlan, seen: Observation) -> None:
         plan.refuse(text, ", ".join(name_device(seen, leg.devno) for leg in bare))
         return
     if members and not _is_begun(seen, members, uuid):
-        text = "its array is there and does not run [mirror]: %s; look at the kernel's log and at mdadm --examine of each; %s"
-        plan.refuse(text, _events(seen, members), "if all are as new as each other, mdadm --assemble --scan or a boot assembles it")
+        begin = _last_copies(plan, seen, members)
+        look = "; look at the kernel's log and at mdadm --examine of each; if all are as new as each other, mdadm --assemble --scan or a boot assembles it"
+        plan.refuse("its array is there and does not run [mirror]: %s%s", _events(seen, members), begin or look)
         return
     for leg in legs:
         if leg.node and leg.node.devno not in members:

@@ -208,6 +208,59 @@ def test_an_array_that_is_not_started_without_a_member():
     refused(host, mirrored(host, host.names), "the array does not run without it [stale]", "events", "bring that device back")
 
 
+def after_both_were_lost(first_is_back=False, **last):
+    """At a boot: of the first pair the device that was lost last is there, or also the other; *last*: what differs in its superblock."""
+    host = built()
+    host.new = host.name(host.disk("nvme9n1", serial="NEW9"))
+    first = disks(host)[0]
+    host.pull(first, events=40)
+    for part in host.parts()[1:]:
+        host.seen.md_superblocks[part] = host.seen.md_superblocks[part]._replace(events=43)
+    if first_is_back:
+        host.bring_back(first)
+    second = next(devno for devno, one in host.seen.md_superblocks.items() if one.role == 1)
+    host.seen.md_superblocks[second] = host.seen.md_superblocks[second]._replace(**last)
+    host.change(state="inactive")
+    for part in host.parts():
+        host.seen.proofs[part] = BlankProof(4096, 1, ("unrecognised data that is not zero, first at byte 1048576",), MIB)
+    for devno in [node.devno for node in host.seen.nodes.values() if node.kind in ("lvm", "md")]:
+        host.seen.nodes.pop(devno)
+    host.seen.lvm, host.seen.mounts = host.seen.lvm._replace(pvs=(), vgs=(), lvs=()), []
+    host.seen.directories = {path: state._replace(entries=0) for path, state in host.seen.directories.items()}
+    return host
+
+
+FORCED = "mdadm --stop /dev/md127, and then mdadm --assemble --force /dev/md/pgdata /dev/nvme1n1p1 /dev/nvme2n1p1 /dev/nvme3n1p1; check"
+
+
+@pytest.mark.parametrize("first_is_back", [False, True])
+def test_the_one_that_was_lost_last_is_back(first_is_back):
+    """md does not start the array by itself, and --force with the last copies, and no older one, loses nothing that a crash would not."""
+    host = after_both_were_lost(first_is_back)
+    text = refused(host, mirrored(host, host.names), "device nvme1n1 (SER0001) has 40 events", "device nvme2n1 (SER0002) has 43 events", FORCED)
+    assert "bring that device back" not in text and "nvme0n1p1" not in text
+    if not first_is_back:
+        refused(host, mirrored(host, [host.new, *host.names[1:]], replace={"SER0000": "NEW9"}), "does not run [mirror]", FORCED)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [{"role": 0}, {"roles": (FAULTY, 1, FAULTY, 3)}, {"uuid": "1:2:3:4"}, {"events": 43}],
+    ids=["the one that was lost first", "run apart", "of another array", "none is older"],
+)
+def test_no_older_copy_is_started_as_the_truth(last):
+    host = after_both_were_lost(**last)
+    text = refused(host, mirrored(host, host.names), "the array does not run without it [stale]", "bring that device back")
+    assert "--force" not in text
+
+
+def test_two_of_a_pair_that_differ_are_not_forced():
+    host = after_both_were_lost()
+    part = host.parts()[-1]
+    host.seen.md_superblocks[part] = host.seen.md_superblocks[part]._replace(events=42)
+    assert "--force" not in refused(host, mirrored(host, host.names), "[stale]")
+
+
 @pytest.mark.parametrize("back", [False, True])
 def test_both_devices_of_a_pair_are_gone(back):
     """An array that has lost a pair is given no member: the older one may be the only one that has the data."""
