@@ -252,6 +252,10 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
         else:
             _refuse_outside(plan, seen, array, leg, events, uuid)
     _check_pairs(plan, seen, attached)
+    state = seen.raids.get(array.devno)
+    if state and state.action == "frozen" and not any(step["action"] in (MIRROR_ADD, MIRROR_REPLACE) for step in plan.steps):
+        text = "the array /dev/%s is frozen: md fills no member, and compares none; an mdadm that was killed leaves it so"
+        plan.warn(text + "; echo idle > /sys/block/%s/md/sync_action thaws it", array.name, array.name)
     if array.bitmap == "none":
         text = "the array /dev/%s has no bitmap: after a crash all of it is compared, and a member that was away is filled from end to end"
         plan.warn(text + "; mdadm --grow /dev/%s --bitmap=internal --bitmap-chunk=64M gives it one", array.name, array.name)

@@ -10,6 +10,7 @@ import os
 import time
 from typing import Any, Callable, List, Mapping, Optional, Sequence
 
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.change_sysfs_settings import write_setting
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_GUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdMember, was_run_apart
@@ -26,6 +27,7 @@ _ACTION = "/sys/class/block/%s/md/sync_action"
 _SETTLE_SECONDS = 30
 _APPEARS = 30  # seconds
 _PAUSE = 0.5
+_FROZEN_WAITS = 10  # pauses for an mdadm that is at work
 _MOST_WAITS = 240  # pauses in which a member that is to be filled is not; another array on the same disks may be filled before
 
 
@@ -148,12 +150,15 @@ def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
             _check_new(seen, step, array, new)
         if check:
             return
+        _thaw(array.name)
         if again:
             _take_back(run, seen, array, new)
         _drop_lost(run, seen, array)
         _join(run, seen, step, array, new)
     elif check:
         return
+    else:
+        _thaw(array.name)
     wait_for_sync(array.name, new.devno)
     _check_filled(array.name, new)
     _read_back(look(), step, max(len(array.missing) - 1, 0))
@@ -202,6 +207,7 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
     if check:
         return
     at = "/dev/" + array.name
+    _thaw(array.name)
     if again:
         _take_back(run, seen, array, new)
     if not inside or again:
@@ -277,6 +283,7 @@ def grow_array(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
         raise PlumblineError(text % (array.name, len(array.missing), action, ", ".join(short) or "none"))
     if check:
         return
+    _thaw(array.name)
     if array.component < wanted:
         argv = ["--grow", "/dev/" + array.name, "--size=%d" % (wanted // 1024)] + (["--assume-clean"] if step["assume_clean"] else [])
         _mdadm(run, seen, argv, "the array /dev/%s could not be grown" % array.name)
@@ -309,6 +316,20 @@ def _known_bad(array: MdArray) -> str:
     ranges = sum(member.bad for member in array.members)
     text = "; its members have noted %d ranges of blocks that they do not hold (mdadm --examine-badblocks of each), and md ends a copy at one that none holds"
     return text % ranges + ": write these blocks again, from a replica or a backup, and run again" if ranges else ""
+
+
+def _thaw(name: str) -> None:
+    """md fills no member of an array that is frozen. mdadm freezes it for the moment in which it changes it; one that was killed leaves it so."""
+    at = _ACTION % name
+    for _pause in range(_FROZEN_WAITS):
+        if read_text(at) != "frozen":
+            return
+        time.sleep(_PAUSE)
+    try:
+        write_setting(at, "idle")
+    except OSError as error:
+        text = "the array /dev/%s is frozen, and could not be thawed: %s: %s; nothing was changed; run again"
+        raise PlumblineError(text % (name, at, error.strerror)) from error
 
 
 def _settle(run: Runner) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import FAULTY
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import RaidState
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.drawing import diff, draw_wanted
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
@@ -285,6 +286,13 @@ def test_new_devices_for_both_of_a_pair_that_is_gone():
         host.pull(disk)
     names = [*map(host.name, new), *host.names[2:]]
     refused(host, mirrored(host, names, replace={"SER0000": "NEW8", "SER0001": "NEW9"}), "has failed [damaged]", "0, 1")
+
+
+def test_an_array_that_is_frozen():
+    host = built()
+    host.seen.raids[host.array.devno] = RaidState("frozen")
+    plan = make_plan(mirrored(host), host.seen)
+    assert actions(plan) == [] and any("is frozen: md fills no member" in one and "echo idle" in one for one in plan.warnings), plan.warnings
 
 
 def test_an_array_that_the_kernel_calls_broken():

@@ -325,6 +325,39 @@ def test_a_copy_that_was_ended_begins_anew_with_the_spare(arrays, monkeypatch):
     assert [call.split()[3:5] for call in lab.take()[:2]] == [["--remove", "/dev/nvme4n1p1"], ["--re-add", "/dev/nvme4n1p1"]]
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_array_that_a_killed_mdadm_left_frozen_is_thawed(arrays, monkeypatch, ends):
+    """One that is at work ends by itself, and is waited for."""
+    lab, written, reads = replacing(gone=True), [], []
+    arrays(lab.host)
+
+    def read(path):
+        reads.append(path)
+        return "idle" if written or (ends and len(reads) > 5) else "frozen"
+
+    monkeypatch.setattr(change_array, "read_text", read)
+    monkeypatch.setattr(change_array, "_PAUSE", 0)
+    monkeypatch.setattr(change_array, "write_setting", lambda path, value: written.append((path, value, len(lab.calls))))
+    assert lab.take(check=True) == [] and written == []
+    lab.take()
+    assert written == ([] if ends else [("/sys/class/block/md127/md/sync_action", "idle", 0)])
+
+
+def test_an_array_that_cannot_be_thawed(arrays, monkeypatch):
+    lab = replacing()
+    arrays(lab.host)
+
+    def write(path, value):
+        raise OSError(16, "Device or resource busy")
+
+    monkeypatch.setattr(change_array, "read_text", lambda path: "frozen")
+    monkeypatch.setattr(change_array, "_PAUSE", 0)
+    monkeypatch.setattr(change_array, "write_setting", write)
+    with pytest.raises(PlumblineError, match=r"could not be thawed: .*busy; nothing was changed"):
+        lab.take()
+    assert lab.calls == []
+
+
 def test_a_spare_does_not_come_anew_while_another_place_is_empty(arrays):
     lab = replacing()
     arrays(lab.host)
