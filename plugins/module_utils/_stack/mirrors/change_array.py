@@ -14,7 +14,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.change_sysfs_
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links import BY_GUID
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Node, Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdMember, was_run_apart
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import SYNCING, WAITING
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import SYNCING, WAITING, parse_ratio
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_raids import read_md_arrays
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.read_sysfs import read_text
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
@@ -27,6 +27,8 @@ _ACTION = "/sys/class/block/%s/md/sync_action"
 _SETTLE_SECONDS = 30
 _APPEARS = 30  # seconds
 _PAUSE = 0.5
+_COMPLETED = "/sys/class/block/%s/md/sync_completed"
+_MOST_ENDS = 20  # times that a copy is begun anew: one is where another member comes or goes, and md tries for ever what it cannot read
 _FROZEN_WAITS = 10  # pauses for an mdadm that is at work
 _MOST_WAITS = 240  # pauses in which a member that is to be filled is not; another array on the same disks may be filled before
 
@@ -296,7 +298,8 @@ def grow_array(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
 
 def wait_for_sync(name: str, devno: str = "") -> None:
     """Until the array is at nothing, and the member *devno* holds what it should. The kernel goes on by itself whatever becomes of who waits."""
-    idle = waits = 0
+    idle = waits = ended = done = 0
+    copied = False
     while idle < 2:  # between two actions it is idle for a moment
         array, action = _named(name), read_text(_ACTION % name)
         member = _member(array, devno) if devno else None
@@ -304,10 +307,14 @@ def wait_for_sync(name: str, devno: str = "") -> None:
             raise PlumblineError("the new member of /dev/%s failed while it was filled [degraded]; look at the kernel's log" % name)
         copies = action in SYNCING and action != WAITING
         busy = copies or (member is not None and not member.in_sync)
+        at, _total = parse_ratio(read_text(_COMPLETED % name)) if copies else (0, 0)
+        ended += (copies and at < done) or (copied and busy and not copies)
+        copied, done = copies, at
         idle, waits = (0 if busy else idle + 1), (waits + 1 if busy and not copies else 0)
-        if waits > _MOST_WAITS:
-            text = "the new member of /dev/%s is not filled: the array is at '%s' [degraded]; nothing was taken out; look at mdadm --detail"
-            raise PlumblineError((text + " and the kernel's log%s") % (name, action, _known_bad(array)))
+        if waits > _MOST_WAITS or ended > _MOST_ENDS:
+            how = "md has ended the copy %d times" % ended if ended > _MOST_ENDS else "the array is at '%s'" % action
+            text = "the new member of /dev/%s is not filled: %s [degraded]; nothing was taken out; look at mdadm --detail and the kernel's log%s"
+            raise PlumblineError(text % (name, how, _known_bad(array)))
         time.sleep(_PAUSE)
 
 

@@ -57,8 +57,11 @@ WAIT = change_array.wait_for_sync
         ([("idle", ("spare",))] * 300, "is not filled: the array is at 'idle'"),
         ([("recover", ("spare",)), ("idle", None)], "failed while it was filled"),
         ([("recover", ("spare",))] + [("idle", ("spare",))] * 300, r"is not filled: .* noted 6 ranges of blocks .* write these blocks again"),
+        ([("recover", ("spare",)), ("idle", ("spare",))] * 60, "is not filled: md has ended the copy 21 times"),
+        ([("recover 900", ("spare",)), ("recover 7", ("spare",))] * 60, "is not filled: md has ended the copy 21 times"),
+        ([("recover %d" % at, ("spare",)) for at in range(400)] + [("idle", ("in_sync",))] * 2, ""),
     ],
-    ids=["filled", "failed", "never begun", "gone", "interrupted"],
+    ids=["filled", "failed", "never begun", "gone", "interrupted", "ended again and again", "begun anew unseen", "slow"],
 )
 def test_waiting_for_a_member(monkeypatch, seen, words):
     host = MirrorHost(4)
@@ -67,8 +70,9 @@ def test_waiting_for_a_member(monkeypatch, seen, words):
         host.change(members=tuple(member._replace(bad=2) for member in host.array.members))
     states, now, part = iter(seen), [("idle", None)], host.parts()[0]
 
-    def read(_path):
-        return now[0][0]
+    def read(path):
+        action, _space, done = now[0][0].partition(" ")
+        return action if path.endswith("sync_action") else "%s / 1000" % done
 
     def arrays_now():
         now[0] = next(states)
