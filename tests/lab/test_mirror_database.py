@@ -12,6 +12,7 @@ from labkit.bench import Bench, Disk
 from labkit.databases import Postgres, Waits, under_commits
 from labkit.harness import Harness
 from labkit.specs import assert_error, said
+from plumblab import guest
 from test_mirror import AT, spec_of
 
 MOUNT = "/var/lib/pldata"
@@ -68,12 +69,12 @@ class Mirror:
         thread = threading.Thread(target=apply)
         thread.start()
         try:
-            self.bench.wait(f"grep -q recover {AT}/sync_action", 300)
+            guest.script(self.bench.paths, f"until grep -q recover {AT}/sync_action; do sleep 0.2; done")
             self.bench.pull(lost)
             del self.bench.disks[lost.name]
-            self.bench.wait(f"! grep -q {lost.kernel} /proc/mdstat || grep -q '{lost.kernel}.*(F)' /proc/mdstat", 120)
+            guest.script(self.bench.paths, f"until ! grep -q {lost.kernel} /proc/mdstat || grep -q '{lost.kernel}.*(F)' /proc/mdstat; do sleep 0.2; done", timeout_seconds=120)
         finally:
-            self.harness.must(f"echo system > {AT}/sync_speed_min; echo system > {AT}/sync_speed_max")
+            guest.script(self.bench.paths, f"echo system > {AT}/sync_speed_min; echo system > {AT}/sync_speed_max")
             thread.join(600)
         assert not thread.is_alive()
         return " ".join(failed)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from labkit.bench import Bench, Disk
@@ -12,7 +11,7 @@ from labkit.harness import Harness, HarnessError
 from labkit.specs import assert_error, said
 from labkit.standing import actions, carried_out, contents, fill
 from test_mirror import ALL, AT, MD, by_others, lose, nothing_written, spec_of
-from test_unreadable import fail, heal
+from test_unreadable import OPTIONS, PARAMETERS, heal
 
 CHUNK = 128  # sectors
 DISKS = [{"name": f"mir{number}", "bus": "nvme", "size": "192MiB", "serial": f"MIR{number}"} for number in range(7)]
@@ -156,18 +155,17 @@ def test_what_can_be_read_of_neither_copy(bench: Bench, harness: Harness) -> Non
         harness.apply(plan["steps"][:1])
         sectors = int(harness.must(f"cat {AT}/component_size")) * 2
         harness.must(f"echo 100 > {AT}/sync_speed_min; echo 100 > {AT}/sync_speed_max")
-        with ThreadPoolExecutor(1) as pool:
-            run = pool.submit(harness.apply, plan["steps"][1:])
-            bench.wait(f"grep -q recover {AT}/sync_action", 120)
-            fail(harness, 2048 + 2048 + sectors * 4 // 5 // 8 * 8)  # no volume is there
-            harness.must(f"echo system > {AT}/sync_speed_min; echo system > {AT}/sync_speed_max")
-            try:
-                with pytest.raises(HarnessError, match=r"\[degraded\].* nothing was (erased|taken out)") as told:
-                    run.result(400)
-            finally:
-                heal(harness)
-                print(harness.must(f"cat /proc/mdstat; for at in {AT}/dev-*; do echo $at $(cat $at/slot $at/state $at/bad_blocks); done"))
-                print(harness.must("dmesg | grep md | tail -20"))
+        at = 2048 + 2048 + sectors * 4 // 5 // 8 * 8  # no volume is there
+        spoil = f"echo {at} > {PARAMETERS}/medium_error_start; echo 8 > {PARAMETERS}/medium_error_count; echo 2 > {OPTIONS}"
+        thaw = f"echo system > {AT}/sync_speed_min; echo system > {AT}/sync_speed_max"
+        harness.must(f"(until grep -q recover {AT}/sync_action; do sleep 0.2; done; {spoil}; {thaw}) > /dev/null 2>&1 &")
+        try:
+            with pytest.raises(HarnessError, match=r"\[degraded\].* nothing was (erased|taken out)") as told:
+                harness.apply(plan["steps"][1:])
+        finally:
+            heal(harness)
+            print(harness.must(f"cat /proc/mdstat; for at in {AT}/dev-*; do echo $at $(cat $at/slot $at/state $at/bad_blocks); done"))
+            print(harness.must("dmesg | grep md | tail -20"))
         print(told.value)
         assert "Array UUID" in harness.must(f"mdadm --examine {four[2].part()}")
         assert contents(harness, "/pl/data") == before
