@@ -69,10 +69,11 @@ class Mirror:
         thread = threading.Thread(target=apply)
         thread.start()
         try:
-            guest.script(self.bench.paths, f"until grep -q recover {AT}/sync_action; do sleep 0.2; done")
+            guest.script(self.bench.paths, f"until grep -q recover {AT}/sync_action; do sleep 0.2; done", timeout_seconds=300)
             self.bench.pull(lost)
             del self.bench.disks[lost.name]
-            guest.script(self.bench.paths, f"until ! grep -q {lost.kernel} /proc/mdstat || grep -q '{lost.kernel}.*(F)' /proc/mdstat; do sleep 0.2; done", timeout_seconds=120)
+            noticed = f"! grep -q {lost.kernel} /proc/mdstat || grep -q '{lost.kernel}.*(F)' /proc/mdstat"
+            guest.script(self.bench.paths, f"until {noticed}; do sleep 0.2; done")
         finally:
             guest.script(self.bench.paths, f"echo system > {AT}/sync_speed_min; echo system > {AT}/sync_speed_max")
             thread.join(600)
