@@ -24,10 +24,10 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes impor
 Look = Callable[[], Observation]
 BITMAP_CHUNK = "64M"  # smaller ones cost commits more, see the guide on mirrors
 _ACTION = "/sys/class/block/%s/md/sync_action"
+_COMPLETED = "/sys/class/block/%s/md/sync_completed"
 _SETTLE_SECONDS = 30
 _APPEARS = 30  # seconds
 _PAUSE = 0.5
-_COMPLETED = "/sys/class/block/%s/md/sync_completed"
 _MOST_ENDS = 20  # times that a copy is begun anew: one is where another member comes or goes, and md tries for ever what it cannot read
 _FROZEN_WAITS = 10  # pauses for an mdadm that is at work
 _MOST_WAITS = 240  # pauses in which a member that is to be filled is not; another array on the same disks may be filled before
@@ -146,21 +146,18 @@ def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
     """A blank partition, or a member that was away, takes the place of one that is gone. Waits until it holds what it should."""
     array, new = _running(seen, step), member_node(seen, step, step["new"])
     inside = _member(array, new.devno)
-    again = inside is not None and _waits(array, inside)
-    if not inside or inside.faulty or again:
-        if not again:
-            _check_new(seen, step, array, new)
-        if check:
-            return
-        _thaw(array.name)
-        if again:
-            _take_back(run, seen, array, new)
+    again = _waits(array, inside)
+    joins = again or not inside or inside.faulty
+    if joins and not again:
+        _check_new(seen, step, array, new)
+    if check:
+        return
+    _thaw(array.name)
+    if again:
+        _take_back(run, seen, array, new)
+    if joins:
         _drop_lost(run, seen, array)
         _join(run, seen, step, array, new)
-    elif check:
-        return
-    else:
-        _thaw(array.name)
     wait_for_sync(array.name, new.devno)
     _check_filled(array.name, new)
     _read_back(look(), step, max(len(array.missing) - 1, 0))
@@ -201,7 +198,7 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
     """A new member is filled beside the old one, which goes then. What an earlier run has done of it is not done again."""
     array, new, old = _running(seen, step), member_node(seen, step, step["new"]), member_node(seen, step, step["old"])
     inside, beside = _member(array, new.devno), _member(array, old.devno)
-    again = inside is not None and _waits(array, inside)
+    again = _waits(array, inside)
     if not inside:
         _check_new(seen, step, array, new)
     _check_old(seen, step, array, old, beside)
@@ -234,9 +231,9 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
     must_succeed(cleared, "%s was replaced, and its member superblock could not be cleared; take it out before the next boot" % old.path)
 
 
-def _waits(array: MdArray, inside: MdMember) -> bool:
+def _waits(array: MdArray, inside: Optional[MdMember]) -> bool:
     """Whether a member has no place, and the array fills none: md does not try a copy again that it has interrupted, until a member comes anew."""
-    return inside.slot < 0 and not inside.faulty and read_text(_ACTION % array.name) == "idle"
+    return inside is not None and inside.slot < 0 and not inside.faulty and read_text(_ACTION % array.name) == "idle"
 
 
 def _take_back(run: Runner, seen: Observation, array: MdArray, new: Node) -> None:
