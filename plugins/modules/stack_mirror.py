@@ -29,9 +29,10 @@ options:
         description:
           - V(mirror_create) makes the array (C(mdadm --create)).
           - V(mirror_add) gives a place that is empty to a blank partition of ours, or to a member that was away and is older
-            (C(mdadm --re-add), C(mdadm --add)).
+            (C(mdadm --re-add) with O(step.own_place), else C(mdadm --add)).
           - V(mirror_replace) fills a new member beside the one that it replaces, so that there are two copies all the time (C(mdadm --replace --with)),
-            and clears the member superblock of the old one then.
+            and clears the member superblock of the old one then. It lets md compare all members before, and watches what md could not read meanwhile
+            (C(sync_action), C(sync_max), C(errors)), since md leaves that out of a replacement without a word. If there is any, the copy is ended.
           - V(mirror_grow) lets the array take in what its partitions have more (C(mdadm --grow --size)).
         type: str
         required: true
@@ -127,6 +128,12 @@ options:
         description: The unique GUID of the partition that becomes a member.
         type: str
         default: ""
+      own_place:
+        description:
+          - Whether it was the member of this place. It gets what it missed then, if the array has noted that.
+          - Another one is filled from end to end, also if it was a member for some time.
+        type: bool
+        default: false
       summary:
         description: The step in one line, for people.
         type: str

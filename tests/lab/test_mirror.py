@@ -111,6 +111,10 @@ def replaced_by_hand(harness: Harness, plan: dict[str, Any], until: str, old: Di
     elif until == "the beginning of the copy":
         harness.must(f"echo 200 > {AT}/sync_speed_max; mdadm -q {at} --add-spare {new.part()}; mdadm -q {at} --replace {old.part()} --with {new.part()}")
         harness.must(f"until grep -q recover {AT}/sync_action; do sleep 0.1; done; echo 200000 > {AT}/sync_speed_max")
+    elif until == "the halt before its end":
+        harness.must(f"echo $((($(cat {AT}/component_size) * 2 - 1) / 128 * 128)) > {AT}/sync_max")
+        harness.must(f"mdadm -q {at} --add-spare {new.part()}; mdadm -q {at} --replace {old.part()} --with {new.part()}")
+        harness.must(f"until grep -q ^$(cat {AT}/sync_max) {AT}/sync_completed; do sleep 0.2; done")
     elif until == "the end of the copy":
         harness.must(f"mdadm -q {at} --add-spare {new.part()}; mdadm -q {at} --replace {old.part()} --with {new.part()}; mdadm -q --wait {at} || true")
     elif until == "its removal":
@@ -118,7 +122,7 @@ def replaced_by_hand(harness: Harness, plan: dict[str, Any], until: str, old: Di
         harness.must(f"until mdadm -q {at} --remove {old.part()}; do sleep 0.2; done")
 
 
-CUTS = ("the partition", "the spare", "the beginning of the copy", "the end of the copy", "its removal")
+CUTS = ("the partition", "the spare", "the beginning of the copy", "the halt before its end", "the end of the copy", "its removal")
 
 
 @pytest.mark.parametrize("until", everyday(CUTS, minutes=1.5))
@@ -184,6 +188,7 @@ def test_boots(bench: Bench, harness: Harness, declared: dict[str, Disk], count:
     assert_error(harness.module("stack_plan", spec), "[degraded]", gone.by_id)
 
 
+@pytest.mark.long(minutes=2.5)
 def test_what_was_ended_while_the_array_was_made(bench: Bench, harness: Harness, mirrors: list[Disk]) -> None:
     """Superblocks on one member or on all, and an array that is there: it is made again, or goes on, unless something was written to it."""
     four = mirrors[:4]

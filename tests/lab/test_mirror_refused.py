@@ -11,7 +11,6 @@ from labkit.harness import Harness, HarnessError
 from labkit.specs import assert_error, said
 from labkit.standing import actions, carried_out, contents, fill
 from test_mirror import ALL, AT, MD, by_others, lose, nothing_written, spec_of
-from test_unreadable import OPTIONS, PARAMETERS, heal
 
 CHUNK = 128  # sectors
 DISKS = [{"name": f"mir{number}", "bus": "nvme", "size": "192MiB", "serial": f"MIR{number}"} for number in range(7)]
@@ -138,45 +137,6 @@ def test_what_is_known_to_be_on_neither_copy(bench: Bench, harness: Harness, mir
     by_others(harness, members)
     assert contents(harness, "/pl/data") == before
     bench.clean()
-
-
-@pytest.mark.long(minutes=3)
-def test_what_can_be_read_of_neither_copy(bench: Bench, harness: Harness) -> None:
-    """Found as it is copied: md notes it of the new one, and goes on. The old one stays, since a rescue may read there what md could not."""
-    with bench.scsi_debug(5) as disks:
-        serials = [harness.must(f"udevadm info -q property --property=ID_SCSI_SERIAL --value {disk.path}").strip() for disk in disks]
-        four, new = disks[:4], disks[4]
-        assert carried_out(harness, spec_of(four, [{"name": "data", "size": "60%", "mount": "/pl/data"}]))[:2] == ALL[:2]
-        before = fill(harness, "/pl/data")
-        members = [*four[:2], new, four[3]]
-        replacing = spec_of(members, [{"name": "data", "size": "60%", "mount": "/pl/data"}], replace={serials[2]: serials[4]})
-        plan = harness.module("stack_plan", replacing)
-        assert [step["action"] for step in plan["steps"]] == ["partition", "mirror_replace"], said(plan)
-        harness.apply(plan["steps"][:1])
-        sectors = int(harness.must(f"cat {AT}/component_size")) * 2
-        harness.must(f"echo 100 > {AT}/sync_speed_min; echo 100 > {AT}/sync_speed_max")
-        at = 2048 + 2048 + sectors * 4 // 5 // 8 * 8  # no volume is there
-        spoil = f"echo {at} > {PARAMETERS}/medium_error_start; echo 8 > {PARAMETERS}/medium_error_count; echo 2 > {OPTIONS}"
-        thaw = f"echo system > {AT}/sync_speed_min; echo system > {AT}/sync_speed_max"
-        harness.must(f"(until grep -q recover {AT}/sync_action; do sleep 0.2; done; {spoil}; {thaw}) > /dev/null 2>&1 &")
-        try:
-            with pytest.raises(HarnessError, match=r"\[degraded\].* nothing was (erased|taken out)") as told:
-                harness.apply(plan["steps"][1:])
-        finally:
-            heal(harness)
-            print(harness.must(f"cat /proc/mdstat; for at in {AT}/dev-*; do echo $at $(cat $at/slot $at/state $at/bad_blocks); done"))
-            print(harness.must("dmesg | grep md | tail -20"))
-        print(told.value)
-        assert "Array UUID" in harness.must(f"mdadm --examine {four[2].part()}")
-        assert contents(harness, "/pl/data") == before
-        with pytest.raises(HarnessError, match=r"was filled, but for \d+ ranges"):  # until somebody has decided
-            harness.apply(harness.module("stack_plan", replacing)["steps"])
-        harness.must(f"mdadm -q --manage /dev/{MD} --remove {four[2].part()} || true; mdadm -q --zero-superblock {four[2].part()}")
-        result = harness.module("stack_plan", replacing)
-        assert (result["failed"], result["steps"]) == (False, []), said(result)
-        assert any("ranges of blocks that could not be read" in one for one in result["warnings"]), result["warnings"]
-        assert contents(harness, "/pl/data") == before
-        bench.clean(*disks)
 
 
 @pytest.mark.long(minutes=2)

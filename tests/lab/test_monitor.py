@@ -221,6 +221,7 @@ def prometheus(harness: Harness, drives: Bench) -> Iterator[None]:
     harness.must(f"systemctl stop lab-prometheus lab-exporter; rm -rf {PLACE}")
 
 
+@pytest.mark.long(minutes=1.5)
 def test_an_alert_fires_and_clears(harness: Harness, drives: Bench, prometheus: None) -> None:
     """A critical warning that is set on a living drive comes through smartctl, the textfile, node_exporter and the rules."""
     monitor(harness, smartd=False)

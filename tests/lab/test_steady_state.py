@@ -168,6 +168,7 @@ def test_a_run_that_is_killed_goes_on_to_its_verdict(bench: Bench, harness: Harn
     assert harness.run("systemctl is-active 'plumbline-steady-*'")[0] != 0
 
 
+@pytest.mark.long(minutes=2)
 def test_stop_frees_the_drive(harness: Harness, drive: Disk) -> None:
     started(harness, drive)
     until_loaded(harness, drive, 1)

@@ -25,6 +25,7 @@ _TIME_BITS = (1 << 40) - 1
 class MdMember(NamedTuple):
     """A member of an array that is there. *slot*: its place, -1 for none; *states*: the words of dev-NAME/state; *bad*: ranges of blocks that it does not hold.
 
+    *errors*: sectors that it could not read and that did not make md give it up, as md counts them, and keeps the count over a restart.
     *devno* is empty where the device has gone, and md has not been told.
     A copy goes on where its source cannot be read, and notes such a range of the member that is filled; that is in sync then (md(4), BAD BLOCK LIST).
     """
@@ -33,6 +34,7 @@ class MdMember(NamedTuple):
     slot: int
     states: Tuple[str, ...] = ()
     bad: int = 0
+    errors: int = 0
 
     @property
     def in_sync(self) -> bool:
@@ -47,6 +49,8 @@ class MdArray(NamedTuple):
     """An array as the kernel has it. *state*: its array_state, ``inactive`` where it does not run; *component*: bytes that it uses of each member.
 
     *bitmap*: where its write-intent bitmap is (bitmap/location), ``none`` where it has none.
+
+    *halt*: the sector before which md halts (sync_max), 0 for none.
     """
 
     name: str
@@ -59,6 +63,7 @@ class MdArray(NamedTuple):
     component: int
     members: Tuple[MdMember, ...] = ()
     bitmap: str = ""
+    halt: int = 0
 
     @property
     def runs(self) -> bool:

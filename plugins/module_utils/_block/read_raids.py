@@ -73,11 +73,13 @@ def read_md_arrays() -> List[MdArray]:
                 devno = read_text("%s/%s/block/dev" % (at, entry))  # the link of a device that has gone leads nowhere
                 slot, states = read_text("%s/%s/slot" % (at, entry)), read_text("%s/%s/state" % (at, entry))
                 bad = sum(len(read_text("%s/%s/%s" % (at, entry, file)).splitlines()) for file in _BAD_BLOCKS)
-                members.append(MdMember(devno, int(slot) if slot.isdigit() else -1, tuple(word for word in states.replace(",", " ").split()), bad))
+                words, errors = tuple(word for word in states.replace(",", " ").split()), read_size("%s/%s/errors" % (at, entry))
+                members.append(MdMember(devno, int(slot) if slot.isdigit() else -1, words, bad, errors))
         level, state = read_text(at + "/level"), read_text(at + "/array_state")
         layout, chunk, disks, kib = (read_size("%s/%s" % (at, what)) for what in ("layout", "chunk_size", "raid_disks", "component_size"))
         devno, bitmap = read_text("%s/%s/dev" % (_BASE, name)), read_text(at + "/bitmap/location")
-        arrays.append(MdArray(name, devno, state, level, layout, chunk, disks, kib * 1024, tuple(members), bitmap))
+        halt = read_size(at + "/sync_max")
+        arrays.append(MdArray(name, devno, state, level, layout, chunk, disks, kib * 1024, tuple(members), bitmap, halt))
     return [array for array in arrays if array.state != "clear"]
 
 

@@ -168,6 +168,7 @@ MIRROR_STEP = {
     "assume_clean": {"type": "bool", "default": False},
     "old": {"type": "str", "default": ""},
     "new": {"type": "str", "default": ""},
+    "own_place": {"type": "bool", "default": False},
     "summary": {"type": "str", "default": ""},
 }
 

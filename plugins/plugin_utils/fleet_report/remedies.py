@@ -116,7 +116,11 @@ RULES: Mapping[str, Rule] = {
     "mismatch": Rule(
         "durability", "differ", "See whether the same sectors differ at a second check; compare the data with a backup or a replica before any repair."
     ),
-    "one_ssd": Rule("durability", "another drive", "Move one of the members to another drive, by mdadm --replace or pvmove: the array protects nothing now."),
+    "one_ssd": Rule(
+        "durability",
+        "another drive",
+        "Move one of the members to another drive, by mdadm --replace (a check of the array first) or pvmove: the array protects nothing now.",
+    ),
     "left_out_member": Rule("durability", "member", "Look at all members with mdadm --examine before this one is added again: its data is overwritten then."),
     "boots_degraded": Rule("durability", "boot", "Nothing has to be done now; know the command for a boot without one of the drives."),
     "ext4_journal": Rule("durability", "journal", "Unmount it, check it with e2fsck, and make a journal with tune2fs."),

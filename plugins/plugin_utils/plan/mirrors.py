@@ -15,7 +15,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import NEAR_2, MdArray, MdMember, MdSuperblock, was_run_apart
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.nvme import deallocated_reads_ones, deallocated_reads_zeros
-from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import SYNCING
+from ansible_collections.plumbline.ssd.plugins.module_utils._block.raid_state import CHECKING, SYNCING
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.stack_addresses import component_bytes
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import nearest
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.sizes import human, round_up
@@ -231,7 +231,9 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
         if member and member.bad:
             text = "%s does not hold %d ranges of blocks that could not be read or written [degraded]: what is there has one copy at most"
             plan.warn(text + "; mdadm --examine-badblocks says where; look at its health, and replace it", name_device(seen, leg.devno), member.bad)
-        if member and member.faulty and not again:
+        unfinished = old is not None and _is_left(seen, attached, old, uuid)
+        comes_anew = again or (unfinished and not (beside and beside.in_sync))
+        if member and member.faulty and not comes_anew:
             text = "%s has failed, and its array runs without it [degraded]; growth waits; %s; name another in its place in devices, with replace: {%s: %s}"
             plan.refuse(text, name_device(seen, leg.devno), _BEFORE_BOOT, as_yaml(serial), "SERIAL OF THE NEW ONE")
         elif wish and member and beside and min(member.slot, beside.slot) >= 0 and member.slot != beside.slot:
@@ -240,7 +242,7 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
         elif not member and beside and beside.in_sync and len(array.missing) > given:
             text = "%s is in use, and is replaced when all other members are in sync [degraded]: %d of %d are; run again then, /proc/mdstat says how far it is"
             plan.refuse(text, "device of serial '%s'" % wish.old if wish else "", array.disks - len(array.missing), array.disks)
-        elif member and member.in_sync and not (old and old.node and _is_left(seen, attached, old, uuid)):
+        elif member and member.in_sync and not unfinished:
             if wish:
                 plan.warn("%s has its place: take replace: {%s: %s} out of the spec", name_device(seen, leg.devno), as_yaml(wish.old), as_yaml(wish.new))
         elif wish:
@@ -252,16 +254,25 @@ def _plan_members(plan: StackPlan, seen: Observation, array: MdArray, events: in
         else:
             _refuse_outside(plan, seen, array, leg, events, uuid)
     _check_pairs(plan, seen, attached)
+    _warn_of_state(plan, seen, array)
+    if len(array.missing) > filled and not plan.refusals:
+        text = "its array runs with %d of its %d members [degraded]; growth waits; %s; look at mdadm --detail /dev/%s"
+        plan.refuse(text, array.disks - len(array.missing), array.disks, _BEFORE_BOOT, array.name)
+
+
+def _warn_of_state(plan: StackPlan, seen: Observation, array: MdArray) -> None:
+    """What keeps md from filling or comparing members, now or after a crash."""
     state = seen.raids.get(array.devno)
-    if state and state.action == "frozen" and not any(step["action"] in (MIRROR_ADD, MIRROR_REPLACE) for step in plan.steps):
+    goes_on = any(step["action"] in (MIRROR_ADD, MIRROR_REPLACE) for step in plan.steps)
+    if array.halt and not goes_on and not (state and state.action in CHECKING):
+        text = "md halts before sector %d of the array /dev/%s, and fills and compares nothing behind it; a run that was killed leaves it so"
+        plan.warn(text + "; echo max > /sys/block/%s/md/sync_max takes it away", array.halt, array.name, array.name)
+    if state and state.action == "frozen" and not goes_on:
         text = "the array /dev/%s is frozen: md fills no member, and compares none; an mdadm that was killed leaves it so"
         plan.warn(text + "; echo idle > /sys/block/%s/md/sync_action thaws it", array.name, array.name)
     if array.bitmap == "none":
         text = "the array /dev/%s has no bitmap: after a crash all of it is compared, and a member that was away is filled from end to end"
         plan.warn(text + "; mdadm --grow /dev/%s --bitmap=internal --bitmap-chunk=64M gives it one", array.name, array.name)
-    if len(array.missing) > filled and not plan.refusals:
-        text = "its array runs with %d of its %d members [degraded]; growth waits; %s; look at mdadm --detail /dev/%s"
-        plan.refuse(text, array.disks - len(array.missing), array.disks, _BEFORE_BOOT, array.name)
 
 
 def _check_pairs(plan: StackPlan, seen: Observation, attached: Mapping[str, MdMember]) -> None:
@@ -312,7 +323,8 @@ def _plan_place(plan: StackPlan, seen: Observation, array: MdArray, leg: Leg, pa
         plan.steps.append(mirror_step(MIRROR_REPLACE, spec.name, [*disks, standing_disk(plan, seen, old)], uuid, guids, plan.stripe, summary, **more))
     else:
         place = "its place in the array again" if pair.old == pair.new else "the place of %s in the array" % pair.old
-        plan.steps.append(mirror_step(MIRROR_ADD, spec.name, disks, uuid, guids, plan.stripe, "%s takes %s" % (name, place), **more))
+        summary, own = "%s takes %s" % (name, place), pair.old == pair.new
+        plan.steps.append(mirror_step(MIRROR_ADD, spec.name, disks, uuid, guids, plan.stripe, summary, own_place=own, **more))
 
 
 def _refuse_outside(plan: StackPlan, seen: Observation, array: MdArray, leg: Leg, events: int, uuid: str) -> None:

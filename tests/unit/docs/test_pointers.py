@@ -18,7 +18,7 @@ ELSEWHERE = {
     "Linux": "__ext4_remount _ext4_show_options ata_link_init ata_std_qc_defer bch2_dev_sysfs_online bio_discard_limit blkpg_do_ioctl "
     "dm_table_set_restrictions ext4_resize_fs "
     "ext4_check_opt_consistency ext4_fsync_journal ext4_get_stripe_size ext4_load_and_init_journal ext4_process_freed_data ext4_trim_all_free "
-    "pci_speed_string sata_spd_string sdev_evt_send show_ata_dev_id submit_bio_noacct sync_request_write xfs_fs_fill_super",
+    "fix_recovery_read_error md_do_sync pci_speed_string sata_spd_string sdev_evt_send show_ata_dev_id submit_bio_noacct sync_request_write xfs_fs_fill_super",
     "lvm2": "_accept_p _lv_create_an_lv apply_lvname_restrictions setup_devices validate_new_vg_name",
     "util-linux": "gpt_write_disklabel",
     "e2fsprogs": "adjust_fs_info ext2fs_default_journal_size",

@@ -47,6 +47,7 @@ ON_A_HOST = {
     ("docs/docsite/rst/guide_growth.rst", 'dumpe2fs -h /dev/pgdata/data    # "Reserved GDT blocks"; the table has one block for each 8 GiB of "Block count"'): (
         "a way to look; test_growth.py reads the same"
     ),
+    ("docs/docsite/rst/guide_mirrors.rst", "# echo check > /sys/block/md127/md/sync_action"): "test_mirror_unreadable.py has the module do the same",
     ("docs/docsite/rst/guide_refusals.rst", "disk=/dev/disk/by-id/nvme-MODEL_SERIAL1      # the name in the spec, never /dev/sdX"): (
         "it is the part of guide_flow.rst that test_table_back.py follows, with a name in place of a variable"
     ),

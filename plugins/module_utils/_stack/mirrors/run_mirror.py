@@ -8,7 +8,7 @@ from typing import Any, Dict, Mapping
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import Observation
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.questions import Questions
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.run_tools import Runner
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mirrors import change_array
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mirrors import change_array, change_replacement
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.reading.observe import observe
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.steps import MIRROR_ADD, MIRROR_CREATE, MIRROR_GROW, MIRROR_REPLACE
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes.standing_disks import check_standing
@@ -16,7 +16,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes.stand
 _ACTIONS = {
     MIRROR_CREATE: change_array.create_array,
     MIRROR_ADD: change_array.add_member,
-    MIRROR_REPLACE: change_array.replace_member,
+    MIRROR_REPLACE: change_replacement.replace_member,
     MIRROR_GROW: change_array.grow_array,
 }
 

@@ -106,7 +106,8 @@ def test_what_the_kernel_says(monkeypatch, tmp_path):
     files_of(tmp_path, "md127", **{"md__dev-sda1__block__dev": "8:1", "md__dev-sda1__slot": "0", "md__dev-sda1__state": "in_sync"})
     files_of(tmp_path, "md127", **{"md__dev-sdb1__block__dev": "8:17", "md__dev-sdb1__slot": "none", "md__dev-sdb1__state": "faulty,want_replacement"})
     files_of(tmp_path, "md127", **{"md__dev-sda1__bad_blocks": "2048 8\n4096 16\n", "md__dev-sda1__unacknowledged_bad_blocks": "9000 8\n"})
-    files_of(tmp_path, "md127", **{"md__dev-sdb1__bad_blocks": "\n", "md__bitmap__location": "+8\n"})
+    files_of(tmp_path, "md127", **{"md__dev-sdb1__bad_blocks": "\n", "md__bitmap__location": "+8\n", "md__sync_max": "1920\n"})
+    files_of(tmp_path, "md127", **{"md__dev-sda1__errors": "8\n"})
     files_of(tmp_path, "md127", **{"md__dev-sdd1__slot": "1", "md__dev-sdd1__state": "in_sync"})  # its device has gone, and md does not know it
     files_of(tmp_path, "md126", dev="9:126", md__array_state="inactive", **{"md__dev-sdc1__block__dev": "8:33", "md__dev-sdc1__slot": "1"})
     files_of(tmp_path, "md125", dev="9:125", md__array_state="clear")
@@ -114,8 +115,8 @@ def test_what_the_kernel_says(monkeypatch, tmp_path):
     monkeypatch.setattr(read_raids, "_BASE", str(tmp_path))
     stopped, running = read_raids.read_md_arrays()
     assert (stopped.name, stopped.runs, stopped.members) == ("md126", False, (MdMember("8:33", 1),))
-    members = (MdMember("8:1", 0, ("in_sync",), 3), MdMember("8:17", -1, ("faulty", "want_replacement")), MdMember("", 1, ("in_sync",)))
-    assert running == MdArray("md127", "9:127", "clean", "raid10", NEAR_2, 65536, 2, 199 * MIB, members, "+8")
+    members = (MdMember("8:1", 0, ("in_sync",), 3, 8), MdMember("8:17", -1, ("faulty", "want_replacement")), MdMember("", 1, ("in_sync",)))
+    assert running == MdArray("md127", "9:127", "clean", "raid10", NEAR_2, 65536, 2, 199 * MIB, members, "+8", 1920)
     assert (running.missing, running.lost) == ((1,), ())
 
 

@@ -295,6 +295,16 @@ def test_an_array_that_is_frozen():
     assert actions(plan) == [] and any("is frozen: md fills no member" in one and "echo idle" in one for one in plan.warnings), plan.warnings
 
 
+@pytest.mark.parametrize(("action", "told"), [("idle", True), ("recover", True), ("check", False)])
+def test_an_array_that_halts(action, told):
+    """A check of others may have an end of its own."""
+    host = built()
+    host.change(halt=1920)
+    host.seen.raids[host.array.devno] = RaidState(action)
+    plan = make_plan(mirrored(host), host.seen)
+    assert any("md halts before sector 1920 of the array /dev/md127" in one and "echo max" in one for one in plan.warnings) == told
+
+
 def test_an_array_that_the_kernel_calls_broken():
     host = built()
     host.change(state="broken")
@@ -346,6 +356,26 @@ def test_a_device_that_was_replaced_and_has_not_gone_yet(place):
         member = host.array.members[0]._replace(devno=part, slot=-1, states=("faulty",))
         host.change(members=(*host.array.members, member))
     assert actions(make_plan(stacks, host.seen)) == ["mirror_replace"] and old
+
+
+@pytest.mark.parametrize("old_works", [False, True])
+def test_a_new_member_that_was_given_up(old_works):
+    """By a person, since it lacked something: it is filled anew. One that fails beside the old one is a broken SSD."""
+    host = built()
+    new = host.disk("nvme9n1", serial="NEW")
+    stacks = mirrored(host, [*host.names[:2], host.name(new), host.names[3]], replace={"SER0002": "NEW"})
+    plan = make_plan(stacks, host.seen)
+    part, kept, member = host.parts()[2], host.seen.md_superblocks[host.parts()[2]], host.array.members[2]
+    for step in plan.steps:
+        host.carry_out(step)
+    host.seen.md_superblocks[part] = kept
+    members = [one._replace(slot=-1, states=("faulty",)) if one.slot == 2 else one for one in host.array.members]
+    host.change(members=(*members, member if old_works else member._replace(slot=-1, states=("faulty",))))
+    if old_works:
+        refused(host, stacks, "(NEW) has failed", "name another in its place")
+        return
+    (step,) = make_plan(stacks, host.seen).steps
+    assert step["action"] == "mirror_replace"
 
 
 @pytest.mark.parametrize(
@@ -474,7 +504,8 @@ def test_a_member_that_has_failed():
     first, *others = host.array.members
     host.change(members=(first._replace(states=("faulty",)), *others))
     refused(host, mirrored(host), "(SER0000) has failed, and its array runs without it [degraded]", "replace: {SER0000: SERIAL OF THE NEW ONE}")
-    assert actions(make_plan(mirrored(host, replace={"SER0000": "SER0000"}), host.seen)) == ["mirror_add"]
+    (step,) = make_plan(mirrored(host, replace={"SER0000": "SER0000"}), host.seen).steps
+    assert (step["action"], step["own_place"]) == ("mirror_add", True)
 
 
 def test_a_member_that_is_being_filled_is_a_warning():

@@ -8,7 +8,7 @@ from ansible_collections.plumbline.ssd.plugins.module_utils._block.device_links 
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.host import BlankProof
 from ansible_collections.plumbline.ssd.plugins.module_utils._block.md_array import FAULTY, SPARE, MdMember
 from ansible_collections.plumbline.ssd.plugins.module_utils._core.errors import PlumblineError
-from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mirrors import change_array
+from ansible_collections.plumbline.ssd.plugins.module_utils._stack.mirrors import change_array, change_replacement, change_sync
 from ansible_collections.plumbline.ssd.plugins.module_utils._stack.volumes.standing_disks import check_standing
 from ansible_collections.plumbline.ssd.plugins.plugin_utils.plan.make_plan import make_plan
 from ansible_collections.plumbline.ssd.tests.unit.plugins.module_utils.builder import GIB, MIB, spec
@@ -37,7 +37,8 @@ class Lab:
     def take(self, check=False):
         name = {"mirror_create": "create_array", "mirror_add": "add_member", "mirror_replace": "replace_member", "mirror_grow": "grow_array"}
         check_standing(self.host.seen, self.step)
-        getattr(change_array, name[self.step["action"]])(self.run, self.host.seen, self.step, self.look, check)
+        module = change_replacement if self.step["action"] == "mirror_replace" else change_array
+        getattr(module, name[self.step["action"]])(self.run, self.host.seen, self.step, self.look, check)
         return self.calls
 
     def look(self):
@@ -46,61 +47,37 @@ class Lab:
         return self.host.seen
 
 
-WAIT = change_array.wait_for_sync
-
-
-@pytest.mark.parametrize(
-    ("seen", "words"),
-    [
-        ([("recover", ("spare",)), ("recover", ("spare",)), ("idle", ("in_sync",)), ("idle", ("in_sync",))], ""),
-        ([("recover", ("spare",)), ("idle", ("faulty",))], "failed while it was filled"),
-        ([("idle", ("spare",))] * 300, "is not filled: the array is at 'idle'"),
-        ([("recover", ("spare",)), ("idle", None)], "failed while it was filled"),
-        ([("recover", ("spare",))] + [("idle", ("spare",))] * 300, r"is not filled: .* noted 6 ranges of blocks .* write these blocks again"),
-        ([("recover", ("spare",)), ("idle", ("spare",))] * 60, "is not filled: md has ended the copy 21 times"),
-        ([("recover 900", ("spare",)), ("recover 7", ("spare",))] * 60, "is not filled: md has ended the copy 21 times"),
-        ([("recover %d" % at, ("spare",)) for at in range(400)] + [("idle", ("in_sync",))] * 2, ""),
-    ],
-    ids=["filled", "failed", "never begun", "gone", "interrupted", "ended again and again", "begun anew unseen", "slow"],
-)
-def test_waiting_for_a_member(monkeypatch, seen, words):
-    host = MirrorHost(4)
-    host.build(spec(host, mirror=True))
-    if "noted" in words:
-        host.change(members=tuple(member._replace(bad=2) for member in host.array.members))
-    states, now, part = iter(seen), [("idle", None)], host.parts()[0]
-
-    def read(path):
-        action, _space, done = now[0][0].partition(" ")
-        return action if path.endswith("sync_action") else "%s / 1000" % done
-
-    def arrays_now():
-        now[0] = next(states)
-        others = host.array.members[1:]
-        return [host.array._replace(members=(MdMember(part, 0, now[0][1]), *others) if now[0][1] is not None else others)]
-
-    monkeypatch.setattr(change_array, "read_md_arrays", arrays_now)
-    monkeypatch.setattr(change_array, "read_text", read)
-    monkeypatch.setattr(change_array, "_PAUSE", 0)
-    if not words:
-        WAIT("md127", part)
-        assert next(states, None) is None
-        return
-    with pytest.raises(PlumblineError, match=words):
-        WAIT("md127", part)
-
-
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(change_array, "wait_for_sync", lambda name, devno="": None)
-    monkeypatch.setattr(change_array, "read_text", lambda path: "idle")
-    monkeypatch.setattr(change_array, "_settle", lambda run: None)
+def written(monkeypatch):
+    """md does nothing of its own, and halts nowhere. What is written to its files, and after how many commands."""
+    for module in (change_array, change_sync):
+        monkeypatch.setattr(module, "wait_for_sync", lambda name, devno="", watch=None: None)
+    monkeypatch.setattr(change_sync, "read_setting", lambda name, file: "idle" if file == "sync_action" else "")
+    monkeypatch.setattr(change_sync, "compare_members", lambda name: 0)
+    monkeypatch.setattr(change_sync, "wait_until_idle", lambda name: None)
+    monkeypatch.setattr(change_sync, "_entries", lambda name: [])
+    monkeypatch.setattr(change_array, "settle", lambda run: None)
+    monkeypatch.setattr(change_array, "_PAUSE", 0)
+    files = []
+    monkeypatch.setattr(change_sync, "_write", lambda name, file, value: files.append((file, value)))
+    return files
 
 
 @pytest.fixture
 def arrays(monkeypatch):
     """The kernel's arrays are those of this host."""
-    return lambda host: monkeypatch.setattr(change_array, "read_md_arrays", lambda: host.seen.md_arrays)
+
+    def of(host):
+        for module in (change_array, change_sync):
+            monkeypatch.setattr(module, "read_md_arrays", lambda: host.seen.md_arrays)
+
+    return of
+
+
+def waiting(monkeypatch, wait):
+    """What happens while a member is filled."""
+    for module in (change_array, change_sync):
+        monkeypatch.setattr(module, "wait_for_sync", wait)
 
 
 def names_of(host):
@@ -229,12 +206,15 @@ def test_a_lost_member_is_forgotten_first(arrays):
     assert [call.split()[3:] for call in lab.take()[:2]] == [["--remove", "failed"], ["--fail", "detached", "--remove", "detached"]]
 
 
+KINDS = ("--re-add", "--remove", "--zero-superblock", "--add", "--add-spare", "--replace")
+
+
 @pytest.mark.parametrize(("code", "calls"), [(0, ["--re-add"]), (1, ["--re-add", "--zero-superblock", "--add"])])
 def test_a_member_that_was_away(arrays, code, calls):
     lab = replacing(gone=True, replace={"SER0001": "SER0001"}, back={})
     lab.codes = {"--re-add": code}
     arrays(lab.host)
-    assert [next(word for word in call.split() if word in ("--re-add", "--zero-superblock", "--add")) for call in lab.take()] == calls
+    assert [next(word for word in call.split() if word in KINDS) for call in lab.take()] == calls
 
 
 def test_a_member_that_had_failed_and_is_in_order_again(arrays):
@@ -275,11 +255,11 @@ def test_a_member_is_replaced(arrays, monkeypatch):
     assert lab.step["action"] == "mirror_replace" and lab.take(check=True) == []
     old, new = lab.host.parts()[1], lab.host.parts()[4]
 
-    def ended(name, devno=""):
+    def ended(name, devno="", watch=None):
         lab.host._join(new, 1)
         lab.host.change(members=(*lab.host.array.members, MdMember(old, -1, ("faulty",))))
 
-    monkeypatch.setattr(change_array, "wait_for_sync", ended)
+    waiting(monkeypatch, ended)
     monkeypatch.setattr(lab, "look", lambda: lab.host.seen)
     words = [call.split()[1:] for call in lab.take()]
     at = ["--manage", "/dev/md127"]
@@ -303,11 +283,11 @@ def spare_in(lab):
 def filled_in(lab, monkeypatch, new):
     """While it is waited for, the new device gets the second place."""
 
-    def ended(name, devno=""):
+    def ended(name, devno="", watch=None):
         lab.host._drop(new)
         lab.host._join(new, 1)
 
-    monkeypatch.setattr(change_array, "wait_for_sync", ended)
+    waiting(monkeypatch, ended)
     monkeypatch.setattr(lab, "look", lambda: lab.host.seen)
 
 
@@ -326,40 +306,7 @@ def test_a_copy_that_was_ended_begins_anew_with_the_spare(arrays, monkeypatch):
     arrays(lab.host)
     filled_in(lab, monkeypatch, spare_in(lab))
     assert lab.take(check=True) == []
-    assert [call.split()[3:5] for call in lab.take()[:2]] == [["--remove", "/dev/nvme4n1p1"], ["--re-add", "/dev/nvme4n1p1"]]
-
-
-@pytest.mark.parametrize("ends", [True, False])
-def test_an_array_that_a_killed_mdadm_left_frozen_is_thawed(arrays, monkeypatch, ends):
-    """One that is at work ends by itself, and is waited for."""
-    lab, written, reads = replacing(gone=True), [], []
-    arrays(lab.host)
-
-    def read(path):
-        reads.append(path)
-        return "idle" if written or (ends and len(reads) > 5) else "frozen"
-
-    monkeypatch.setattr(change_array, "read_text", read)
-    monkeypatch.setattr(change_array, "_PAUSE", 0)
-    monkeypatch.setattr(change_array, "write_setting", lambda path, value: written.append((path, value, len(lab.calls))))
-    assert lab.take(check=True) == [] and written == []
-    lab.take()
-    assert written == ([] if ends else [("/sys/class/block/md127/md/sync_action", "idle", 0)])
-
-
-def test_an_array_that_cannot_be_thawed(arrays, monkeypatch):
-    lab = replacing()
-    arrays(lab.host)
-
-    def write(path, value):
-        raise OSError(16, "Device or resource busy")
-
-    monkeypatch.setattr(change_array, "read_text", lambda path: "frozen")
-    monkeypatch.setattr(change_array, "_PAUSE", 0)
-    monkeypatch.setattr(change_array, "write_setting", write)
-    with pytest.raises(PlumblineError, match=r"could not be thawed: .*busy; nothing was changed"):
-        lab.take()
-    assert lab.calls == []
+    assert [next(word for word in call.split() if word in KINDS) for call in lab.take()] == ["--remove", "--zero-superblock", "--add"]
 
 
 def test_a_spare_does_not_come_anew_while_another_place_is_empty(arrays):
@@ -372,12 +319,24 @@ def test_a_spare_does_not_come_anew_while_another_place_is_empty(arrays):
     assert lab.calls == []
 
 
-def test_a_spare_is_left_alone_while_the_array_fills(arrays, monkeypatch):
-    lab = replacing()
+@pytest.mark.parametrize("gets_it", [True, False])
+def test_md_ends_what_it_does_before_a_spare_comes_anew(arrays, monkeypatch, gets_it):
+    """A check may be under way, and md gives the spare its place behind it."""
+    lab, waited = replacing(), []
     arrays(lab.host)
-    filled_in(lab, monkeypatch, spare_in(lab))
-    monkeypatch.setattr(change_array, "read_text", lambda path: "recover")
-    assert "--remove" not in lab.take()[0] and not any("--add-spare" in call for call in lab.calls)
+    new = spare_in(lab)
+    filled_in(lab, monkeypatch, new)
+    monkeypatch.setattr(change_sync, "read_setting", lambda name, file: "check" if file == "sync_action" else "")
+
+    def wait(name):
+        waited.append(len(lab.calls))
+        if gets_it:
+            lab.host._drop(new)
+            lab.host._join(new, 1)
+
+    monkeypatch.setattr(change_sync, "wait_until_idle", wait)
+    words = [next(word for word in call.split() if word in KINDS) for call in lab.take()]
+    assert waited == [0] and words == ([] if gets_it else ["--remove", "--add-spare", "--replace"]) + ["--zero-superblock"]
 
 
 @pytest.mark.parametrize("what", ["missing", "another place"])
@@ -400,7 +359,7 @@ def test_a_spare_that_was_taken_for_another_member(arrays, monkeypatch):
     lab = replacing()
     arrays(lab.host)
     new = lab.host.parts()[4]
-    monkeypatch.setattr(change_array, "wait_for_sync", lambda name, devno="": lab.host._join(new, 3))
+    waiting(monkeypatch, lambda name, devno="", watch=None: lab.host._join(new, 3))
     with pytest.raises(PlumblineError, match=r"has got place 3 of the array .* and not place 1 of /dev/nvme1n1p1"):
         lab.take()
     assert not any("--remove" in call or "--zero-superblock" in call for call in lab.calls)
@@ -413,11 +372,11 @@ def test_a_member_that_was_filled_but_for_bad_blocks(arrays, monkeypatch, gone):
     arrays(lab.host)
     new = lab.host.parts()[-1]
 
-    def ended(name, devno=""):
+    def ended(name, devno="", watch=None):
         lab.host._join(new, 1)
         lab.host.change(members=tuple(member._replace(bad=2 if member.devno == new else 0) for member in lab.host.array.members))
 
-    monkeypatch.setattr(change_array, "wait_for_sync", ended)
+    waiting(monkeypatch, ended)
     with pytest.raises(PlumblineError, match=r"was filled, but for 2 ranges that could not be read .* nothing was erased"):
         lab.take()
     assert not any("--remove" in call or "--zero-superblock" in call for call in lab.calls)
