@@ -162,7 +162,7 @@ def give_up(run: Runner, seen: Observation, name: str, devno: str) -> bool:
     change_sync.stop_copying(name)
     array = named(name)
     member = member_of(array, devno)
-    ends = member is None or not member.in_sync or "replacement" in member.states
+    ends = member is None or not member.in_sync
     try:
         if ends and member:
             mdadm(run, seen, ["--manage", "/dev/" + name, "--fail", path], "%s could not be taken out of the array /dev/%s" % (path, name))

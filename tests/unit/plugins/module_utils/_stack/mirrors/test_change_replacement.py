@@ -241,11 +241,19 @@ def test_a_copy_that_nobody_has_watched_is_begun_anew(md):
     assert md.compared == [4]
 
 
-def test_it_has_ended_as_it_is_to_be_given_up(md, monkeypatch):
+@pytest.mark.parametrize("states", [("in_sync",), ("in_sync", "replacement")], ids=["", "the old one was just put out"])
+def test_it_has_ended_as_it_is_to_be_given_up(md, monkeypatch, states):
     """Nothing that is in use is taken out."""
     md.begin()
     md.files["sync_action"] = "recover"
-    monkeypatch.setattr(change_sync, "stop_copying", lambda name: md.filled())
+
+    def stop(name):
+        md.filled()
+        md.set(md.new, states=states)
+
+    monkeypatch.setattr(change_sync, "stop_copying", stop)
+    waited = md.wait
+    monkeypatch.setattr(change_sync, "wait_for_sync", lambda *args: (waited(*args), md.filled()))
     assert md.take() == ["idle", "idle", "--remove", "--zero-superblock"] and len(md.compared) == 1
 
 
