@@ -33,6 +33,7 @@ def replace_member(run: Runner, seen: Observation, step: Mapping[str, Any], look
         return
     change_sync.thaw(name)
     if inside and inside.slot < 0 and not inside.faulty:
+        change_sync.let_go(name)
         change_sync.wait_until_idle(name)  # md may give it a place meanwhile
         array = named(name)
         inside, beside = member_of(array, new.devno), member_of(array, old.devno)

@@ -241,6 +241,16 @@ def test_a_copy_that_nobody_has_watched_is_begun_anew(md):
     assert md.compared == [4]
 
 
+def test_a_run_that_was_killed_between_the_halt_and_the_copy(md, monkeypatch):
+    """The spare is in, and whatever md does would halt: it would be waited for without end."""
+    md.host.change(members=(*md.host.array.members, MdMember(md.new, -1, ("spare",))))
+    md.files["sync_max"] = str(HALT - 128)
+    halts = []
+    monkeypatch.setattr(change_sync, "wait_until_idle", lambda name: halts.append(md.files["sync_max"]))
+    assert md.take() == ["max", "--remove", "sync_max", "--add-spare", "--replace", "max", "--remove", "--zero-superblock"]
+    assert halts == ["max"]
+
+
 @pytest.mark.parametrize("states", [("in_sync",), ("in_sync", "replacement")], ids=["", "the old one was just put out"])
 def test_it_has_ended_as_it_is_to_be_given_up(md, monkeypatch, states):
     """Nothing that is in use is taken out."""
