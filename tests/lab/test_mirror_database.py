@@ -72,7 +72,8 @@ class Mirror:
         thread = threading.Thread(target=apply)
         thread.start()
         try:
-            guest.script(self.bench.paths, f"until grep -q recover {AT}/sync_action; do sleep 0.2; done", timeout_seconds=300)
+            begun = f"grep -q recover {AT}/sync_action && grep -q ^300 {AT}/sync_speed_max"
+            guest.script(self.bench.paths, f"until {begun}; do sleep 0.2; done", timeout_seconds=300)
             self.bench.pull(lost)
             del self.bench.disks[lost.name]
             noticed = f"! grep -q {lost.kernel} /proc/mdstat || grep -q '{lost.kernel}.*(F)' /proc/mdstat"
