@@ -137,8 +137,8 @@ def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
     if check:
         return
     change_sync.thaw(array.name)
-    for other in array.members:
-        if halts and not other.in_sync and not other.faulty and other.slot >= 0:
+    for other in array.members if halts else ():
+        if other.devno in seen.nodes and not other.in_sync and not other.faulty and other.slot >= 0:
             give_up(run, seen, array.name, other.devno)
     change_sync.let_go(array.name)
     if again:
@@ -192,7 +192,8 @@ def check_unwatched(name: str, new: Node, old: Optional[Node]) -> None:
     pair = [one for one in array.members if filled and one.in_sync and one.slot // 2 == filled.slot // 2] + ([left] if left else [])
     errors, bad = sum(one.errors for one in pair), sum(one.bad for one in pair)
     differ = change_sync.compare_members(name) if not errors and not bad else 0
-    after = [one for one in named(name).members if one.devno in {one.devno for one in pair}]
+    devices = {one.devno for one in pair}
+    after = [one for one in named(name).members if one.devno in devices]
     errors, bad = max(errors, sum(one.errors for one in after)), max(bad, sum(one.bad for one in after))
     if differ or errors or bad:
         text = "%d sectors differ between the members, %d could not be read, and %d ranges are noted as bad" % (differ, errors, bad)

@@ -60,7 +60,7 @@ class Md:
         self.lab.calls.append(" ".join(argv))
         path = {self.host.seen.nodes[devno].path: devno for devno in (self.old, self.new)}
         for word, does in (("--fail", lambda devno: self.set(devno, slot=-1, states=("faulty",))), ("--remove", self.drop)):
-            if word in argv:
+            if word in argv and "detached" not in argv:
                 does(path[argv[argv.index(word) + 1]])
         if "--replace" in argv:
             self.begin()
@@ -318,9 +318,12 @@ def waited(monkeypatch):
     return lambda does: monkeypatch.setattr(change_array, "wait_for_sync", lambda name, devno="", watch=None: does())
 
 
-def test_what_was_to_be_a_replacement_is_filled_anew_where_the_old_one_has_gone(md, waited):
+@pytest.mark.parametrize("unplugged", [False, True], ids=["", "another device is gone without a word to md"])
+def test_what_was_to_be_a_replacement_is_filled_anew_where_the_old_one_has_gone(md, waited, unplugged):
     """md goes on with it as an ordinary member, and does not do again what it has left out."""
     step = adding(md)
+    if unplugged:
+        md.host.change(members=(*md.host.array.members, MdMember("", 7, FILLS)))
     md.begin()
     md.set(md.new, states=("spare",))
     md.files.update(sync_max=str(HALT - 128), sync_action="recover")
@@ -331,7 +334,8 @@ def test_what_was_to_be_a_replacement_is_filled_anew_where_the_old_one_has_gone(
 
     waited(filled)
     change_array.add_member(md.lab.run, md.host.seen, step, md.lab.look, False)
-    assert md.words() == ["frozen", "--fail", "--remove", "max", "idle", "--zero-superblock", "--add"]
+    forgotten = ["--fail"] if unplugged else []  # detached
+    assert md.words() == ["frozen", "--fail", "--remove", "max", "idle", *forgotten, "--zero-superblock", "--add"]
 
 
 @pytest.mark.parametrize("differ", [0, 64])
