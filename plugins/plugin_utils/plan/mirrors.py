@@ -264,7 +264,8 @@ def _warn_of_state(plan: StackPlan, seen: Observation, array: MdArray) -> None:
     """What keeps md from filling or comparing members, now or after a crash."""
     state = seen.raids.get(array.devno)
     goes_on = any(step["action"] in (MIRROR_ADD, MIRROR_REPLACE) for step in plan.steps)
-    if array.halt and not goes_on and not (state and state.action in CHECKING):
+    copied = any("replacement" in member.states for member in array.members)  # its halt is what keeps a copy with holes from its place
+    if array.halt and not goes_on and not copied and not (state and state.action in CHECKING):
         text = "md halts before sector %d of the array /dev/%s, and fills and compares nothing behind it; a run that was killed leaves it so"
         plan.warn(text + "; echo max > /sys/block/%s/md/sync_max takes it away", array.halt, array.name, array.name)
     if state and state.action == "frozen" and not goes_on:

@@ -146,7 +146,7 @@ def add_member(run: Runner, seen: Observation, step: Mapping[str, Any], look: Lo
     if joins:
         array = named(array.name)
         _drop_lost(run, seen, array)
-        change_sync.want_no_replacement(array)
+        change_sync.want_no_replacement(array.name)
         change_sync.count_anew(array.name)
         _join(run, seen, array, new, step["own_place"] and not halts)
     wait_for_sync(array.name, new.devno)
@@ -175,7 +175,7 @@ def give_up(run: Runner, seen: Observation, name: str, devno: str) -> bool:
                 time.sleep(_PAUSE)
         if ends:
             change_sync.let_go(name)
-            change_sync.want_no_replacement(named(name))
+            change_sync.want_no_replacement(name)
     finally:
         change_sync.start_again(name)
     return ends

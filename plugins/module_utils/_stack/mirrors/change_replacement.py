@@ -73,7 +73,7 @@ def _fill(run: Runner, seen: Observation, new: Node, old: Node, name: str, insid
             array = named(name)
             beside = member_of(array, old.devno)
             _check_place(array, new, old, None, beside)
-        change_sync.want_no_replacement(array)
+        change_sync.want_no_replacement(name)
         change_sync.count_anew(name)
     watched = beside is not None and beside.in_sync
     pair = _pair_of(array, old) if watched else set()

@@ -166,12 +166,12 @@ def _entries(name: str) -> List[str]:
     return sorted(entry for entry in os.listdir(_MD % name) if entry.startswith("dev-"))
 
 
-def want_no_replacement(array: MdArray) -> None:
+def want_no_replacement(name: str) -> None:
     """md replaces no member by itself, once a spare comes. It notes that of one that was to be replaced, and of one that had a write error."""
-    for entry in _entries(array.name):
-        states = read_setting(array.name, entry + "/state").split(",")
+    for entry in _entries(name):
+        states = read_setting(name, entry + "/state").split(",")
         if "want_replacement" in states and "faulty" not in states:
-            _write(array.name, entry + "/state", "-want_replacement")
+            _write(name, entry + "/state", "-want_replacement")
 
 
 def is_halted(name: str, done: int) -> bool:

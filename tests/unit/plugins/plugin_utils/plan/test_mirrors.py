@@ -303,6 +303,9 @@ def test_an_array_that_halts(action, told):
     host.seen.raids[host.array.devno] = RaidState(action)
     plan = make_plan(mirrored(host), host.seen)
     assert any("md halts before sector 1920 of the array /dev/md127" in one and "echo max" in one for one in plan.warnings) == told
+    last = host.array.members[3]
+    host.change(members=(*host.array.members, last._replace(states=("spare", "replacement"))))  # it may have holes
+    assert not any("echo max" in one for one in make_plan(mirrored(host), host.seen).warnings)
 
 
 def test_an_array_that_the_kernel_calls_broken():

@@ -186,7 +186,7 @@ def test_errors_are_counted_anew(sysfs):
 def test_md_replaces_nothing_by_itself(sysfs):
     states = {"a": "in_sync,want_replacement", "b": "in_sync", "c": "faulty,want_replacement"}
     sysfs.set(**{"dev-sd%s1__state" % letter: words for letter, words in states.items()})
-    change_sync.want_no_replacement(array())
+    change_sync.want_no_replacement("md127")
     assert sysfs.written == [("dev-sda1/state", "-want_replacement")]
 
 
